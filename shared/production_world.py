@@ -25,6 +25,7 @@ from shared.aws.ssm import BotoParameterStore
 from shared.kubernetes.backoff import Backoff
 from shared.kubernetes.client import KubeClient
 from shared.kubernetes.eks_token import EksToken
+from shared.ports.tracing import OpenSegment, open_no_segment
 from shared.ports.world import World
 from shared.settings import Settings
 
@@ -81,6 +82,7 @@ class Container:
 
 @lru_cache(maxsize=1)
 def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Container:
+    open_segment = _build_open_segment(settings)
     clients = Clients(settings.region)
     eks = BotoEks(clients)
     facts = eks.describe_cluster(settings.cluster_name)
@@ -94,6 +96,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         token=token,
         renew=token.renew,
         backoff=Backoff(clock),
+        open_segment=open_segment,
     )
     world = World(
         settings=settings,
@@ -111,8 +114,17 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         memory={},
         calls=clients.get_call_counts,
         read_packaged_file=_read_packaged_file,
+        open_segment=open_segment,
     )
     return Container(world, (clients, kube))
+
+
+def _build_open_segment(settings: Settings) -> OpenSegment:
+    if settings.tracing == "off":
+        return open_no_segment
+    from shared.aws.tracing import build_open_segment  # noqa: PLC0415 - the layer has the library only with tracing
+
+    return build_open_segment()
 
 
 def _read_packaged_file(name: str) -> bytes:

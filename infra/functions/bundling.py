@@ -51,6 +51,8 @@ EXCLUDED_LIBRARIES: Final = frozenset(
     )
 )
 """Libraries that only the command line imports, and their dependencies; botocore has its own certificates."""
+TRACING_LIBRARIES: Final = frozenset({"aws-xray-sdk", "wrapt"})
+"""Libraries that only the Tracer of Powertools imports; the layer has them if `tracing` is on."""
 UNUSED_FOLDERS: Final = ("bin", "boto3/data", "boto3/examples")
 """Programs; boto3's resource models, which only `Session.resource` reads, and its examples."""
 WITHOUT_BYTECODE_WARNING: Final = (
@@ -64,13 +66,15 @@ WITHOUT_BYTECODE_WARNING: Final = (
 class UvBundling:
     """Installs the libraries of `LOCK_FILE` into the asset."""
 
-    def __init__(self, python: str) -> None:
-        """Compile bytecode with *python*; "" compiles none."""
-        self._python = python
+    def __init__(self, python: str, *, has_tracing: bool = False) -> None:
+        """Compile bytecode with *python*; "" compiles none. *has_tracing* adds the libraries of the Tracer."""
+        self._python, self._has_tracing = python, has_tracing
 
     def try_bundle(self, output_dir: str, *_args: object, **_options: object) -> bool:
         """Fill *output_dir*. A failure raises, because a result of False makes CDK use Docker."""
-        install_dependencies(Path(output_dir) / "python", version=PYTHON_VERSION, platform=PLATFORM)
+        install_dependencies(
+            Path(output_dir) / "python", version=PYTHON_VERSION, platform=PLATFORM, has_tracing=self._has_tracing
+        )
         compile_bytecode(Path(output_dir), self._python)
         return True
 
@@ -93,21 +97,24 @@ class OwnBundling:
         return True
 
 
-def install_dependencies(target: Path, *, version: str, platform: str) -> None:
+def install_dependencies(target: Path, *, version: str, platform: str, has_tracing: bool = False) -> None:
     """Install the libraries of `LOCK_FILE` that are not excluded into *target*.
 
-    The wheels are for *platform* ("": the local platform) and Python *version*.
+    The wheels are for *platform* ("": the local platform) and Python *version*. *has_tracing* adds the libraries of the
+    Tracer.
     """
     target_options = (f"--python-version={version}", *((f"--python-platform={platform}",) if platform else ()))
     command = [*INSTALL_COMMAND, *target_options, f"--target={target}"]
-    subprocess.run(command, check=True, input=filter_lock_entries(LOCK_FILE.read_text()), text=True)
+    lock = filter_lock_entries(LOCK_FILE.read_text(), has_tracing=has_tracing)
+    subprocess.run(command, check=True, input=lock, text=True)
     prune_dependencies(target)
 
 
-def filter_lock_entries(lock: str) -> str:
+def filter_lock_entries(lock: str, *, has_tracing: bool = False) -> str:
     """Return the text of a *lock* file without excluded libraries."""
+    excluded_libraries = EXCLUDED_LIBRARIES | (set() if has_tracing else TRACING_LIBRARIES)
     entries = re.split(r"^(?=[a-z])", lock, flags=re.MULTILINE)
-    return "".join(entry for entry in entries if entry.partition("==")[0] not in EXCLUDED_LIBRARIES)
+    return "".join(entry for entry in entries if entry.partition("==")[0] not in excluded_libraries)
 
 
 def prune_dependencies(target: Path) -> None:
@@ -151,12 +158,13 @@ def compile_bytecode(target: Path, python: str) -> None:
         subprocess.run([*compile_all, str(target)], check=True)
 
 
-def build_dependency_code(python: str) -> Code:
+def build_dependency_code(python: str, *, has_tracing: bool = False) -> Code:
     """Return the content of the layer, identified by the digest of its lock file and of the bundling parameters."""
-    bundling_parameters = repr((KEPT_SERVICES, sorted(EXCLUDED_LIBRARIES), PYTHON_VERSION, PLATFORM, bool(python)))
+    libraries = sorted(EXCLUDED_LIBRARIES | (set() if has_tracing else TRACING_LIBRARIES))
+    bundling_parameters = repr((KEPT_SERVICES, libraries, PYTHON_VERSION, PLATFORM, bool(python)))
     kubernetes_parameters = repr((KEPT_MODULES, EMPTY_PACKAGES, PYDANTIC_REPLACEMENT))
     parts = [LOCK_FILE.read_bytes(), bundling_parameters.encode(), kubernetes_parameters.encode()]
-    return _build_code(UvBundling(python), parts)
+    return _build_code(UvBundling(python, has_tracing=has_tracing), parts)
 
 
 def build_source_code(python: str, more_files: Mapping[str, bytes]) -> Code:

@@ -36,7 +36,7 @@ REASON_BY_RULE: Final = {
     "Serverless::Serverless-LambdaAsyncFailureDestination": NO_RETRY_REASON,
     "Serverless::Serverless-LambdaEventSourceMappingDestination": "the source queue has a dead-letter queue",
     "Serverless::Serverless-LambdaTracing": (
-        "the journal records the calls, decisions, actions and duration of each cycle"
+        "off unless `tracing` is on: the journal records the calls, decisions and duration of each cycle"
     ),
 }
 """Reasons for suppressing rules of cdk-nag."""
@@ -166,7 +166,7 @@ class Functions(Construct):
         layer = lambda_.LayerVersion(
             self,
             "Dependencies",
-            code=bundling.build_dependency_code(python),
+            code=bundling.build_dependency_code(python, has_tracing=options.tracing == "on"),
             description="Joiner: Python libraries of the functions",
         )
         code = bundling.build_source_code(python, files)
@@ -214,6 +214,9 @@ class Functions(Construct):
         )
         function.log_group.grant_write(function)
         self._place_in_network(function)
+        if self._options.tracing == "on":
+            # The property `tracing` of the construct would also add a policy statement without a reason for cdk-nag.
+            function.node.default_child.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
         _acknowledge_rules(function)
         return function
 

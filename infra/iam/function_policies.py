@@ -18,6 +18,7 @@ from infra.iam.key_grants import build_key_grants
 from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
+from infra.iam.trace_grants import build_trace_grants
 from infra.settings.settings import StackOptions
 from infra.storage import CATALOG_PREFIX, COST_REPORT_PREFIX, JOURNAL_PREFIX, MARKET_PREFIX, SNAPSHOT_PREFIX, State
 
@@ -102,7 +103,9 @@ class FunctionPolicies(Construct):
         }
         grants_by_function[INSTALLER_SPEC.name] = [self._build_find_cluster_grant()]
         for name, grants in grants_by_function.items():
-            for grant in (*grants, *(build_interface_grants() if options.network != "public" else ())):
+            network_grants = build_interface_grants() if options.network != "public" else []
+            trace_grants = build_trace_grants() if options.tracing == "on" else []
+            for grant in (*grants, *network_grants, *trace_grants):
                 grant.add_to_role(functions.get_role(name))
 
     def _build_launch_grants(self) -> list[Grant]:

@@ -56,7 +56,13 @@ def apply_actions(
     skipped; if it cannot be checked, the actions that it guards fail. Once *is_over* returns True, only follow-ups are
     sent.
     """
-    outcomes: list[Outcome] = []
+    with world.trace("apply"):
+        return tuple(_iterate_outcomes(actions, world, fence, is_over))
+
+
+def _iterate_outcomes(
+    actions: Iterable[Action], world: World, fence: FencingToken | None, is_over: Callable[[], bool] | None
+) -> Iterator[Outcome]:
     stop_reason = "mode is plan" if world.settings.mode == "plan" else ""
     guard = LeaseGuard(world, fence)
     for batch in _group_batches(actions):
@@ -70,8 +76,8 @@ def apply_actions(
             else _try_batch(batch, world, guard)
         )
         stop_reason = LEASE_LOST_MESSAGE if outcome.message == LEASE_LOST_MESSAGE else stop_reason
-        outcomes.extend(msgspec.structs.replace(outcome, action=batch_action) for batch_action in batch)
-    return tuple(outcomes)
+        for batch_action in batch:
+            yield msgspec.structs.replace(outcome, action=batch_action)
 
 
 def _group_batches(actions: Iterable[Action]) -> Iterator[Batch]:

@@ -27,6 +27,7 @@ from shared.kubernetes.errors import build_fault, check_json_document, is_succes
 from shared.kubernetes.raw_api_client import JSON_CONTENT_TYPE, RawApiClient, build_configuration
 from shared.kubernetes.watch_stream import CollectionHead, parse_head, read_changes
 from shared.ports.kubernetes import WatchEvents
+from shared.ports.tracing import OpenSegment, open_no_segment
 from shared.wire.paths import build_list_path, is_object
 
 _DEFAULT_TIMEOUT: Final = timedelta(seconds=10)
@@ -51,13 +52,15 @@ class KubeClient:
         backoff: Backoff | None = None,
         timeout: timedelta = _DEFAULT_TIMEOUT,
         quiet_timeout: timedelta = _DEFAULT_QUIET_TIMEOUT,
+        open_segment: OpenSegment = open_no_segment,
     ) -> None:
         """Configure the client for *endpoint* (``https://host``); no connection is opened yet.
 
         *certificate_authority* is PEM in base64, as EKS returns it (empty: the system's authorities). *token* is
         called before every request, and again after *renew* if the server rejected the token. *backoff* (None: none)
         applies to all requests and outlives a call. *timeout* limits connecting and each pause while reading. A watch
-        that is silent for *quiet_timeout* has delivered all its events. The environment sets the proxy.
+        that is silent for *quiet_timeout* has delivered all its events. Each call is a segment of the trace that
+        *open_segment* opens. The environment sets the proxy.
         """
         self._endpoint = endpoint.rstrip("/")
         self._configuration = build_configuration(
@@ -72,7 +75,7 @@ class KubeClient:
         self._quiet_seconds = quiet_timeout.total_seconds()
         self._token, self._renew, self._rejected_token = token, renew, ""
         self._backoff = backoff if backoff is not None else Backoff()
-        self._timeout = timeout
+        self._timeout, self._open_segment = timeout, open_segment
 
     def list(
         self,
@@ -151,12 +154,13 @@ class KubeClient:
         call, api = f"{method} {path}", watch_api or self._api
         self._backoff.check(call)
         send = partial(self._send, api, method, path, body=body, content_type=content_type)
-        try:
-            return self._send_request(call, send)
-        except Throttled as fault:
-            if not self._backoff.wait(fault):
-                raise
-            return self._send_request(call, send)
+        with self._open_segment(f"{method} {path.partition('?')[0]}", {}, is_remote=True):
+            try:
+                return self._send_request(call, send)
+            except Throttled as fault:
+                if not self._backoff.wait(fault):
+                    raise
+                return self._send_request(call, send)
 
     def _send(
         self, api: RawApiClient, method: str, path: str, *, body: bytes | None, content_type: str

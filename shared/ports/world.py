@@ -1,6 +1,7 @@
 """All ports of an invocation, with its settings, clock and memory."""
 
 from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
 import msgspec
@@ -9,6 +10,7 @@ from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService
 from shared.ports.kubernetes import Kube
 from shared.ports.messaging import MessageQueue, Topic
 from shared.ports.storage import Bucket, Table
+from shared.ports.tracing import OpenSegment, open_no_segment
 from shared.settings import Settings
 
 
@@ -42,3 +44,9 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Number of calls to AWS by operation since the container started; None: not counted."""
     read_packaged_file: Callable[[str], bytes] | None = None
     """Reads a file that was packaged with the functions, OSError if there is none; None: no files are packaged."""
+    open_segment: OpenSegment = open_no_segment
+    """Opens a segment of the invocation's trace."""
+
+    def trace(self, name: str, /, **annotations: str) -> AbstractContextManager[object]:
+        """Measure a block as the segment *name* of the trace, if tracing is on."""
+        return self.open_segment(name, annotations)

@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from shared.model.core.metadata import ObjectMeta, Problem
@@ -12,7 +11,7 @@ from shared.model.decisions.command import CommandState, DisruptionCommand
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
-from shared.store.table_rows import decode_rows, try_write
+from shared.store.table_rows import decode_rows, encode_body, try_write
 
 COMMAND_KIND: Final = "command"
 CURSOR_KIND: Final = "cursor"
@@ -62,7 +61,7 @@ def write_command(command_state: CommandState, world: World, fence: FencingToken
     name = command_state.command.command_id
     stored_state = without_replacement_details(command_state)
     body_state = replace(stored_state, fencing_token=fence.version, version=0)
-    body = msgspec.json.encode(body_state, order="deterministic").decode()
+    body = encode_body(body_state, name, "it has too many targets or replacements, and is not started")
     expires_at = None if command_state.is_open else command_state.phase_since + ENDED_COMMAND_TTL
     row = world.table.write(COMMAND_KIND, name, body, version=command_state.version, expires_at=expires_at, fence=fence)
     return replace(stored_state, fencing_token=fence.version, version=row.version)

@@ -4,11 +4,12 @@ from typing import Final
 
 import msgspec
 
+from shared.errors import Invalid
 from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cluster import ClusterSnapshot
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
-from shared.store.table_rows import decode_body, try_write
+from shared.store.table_rows import decode_body, encode_body, try_write
 
 ROW_KIND: Final = "ledger"
 
@@ -29,10 +30,15 @@ def read_limit_reservations(world: World, cluster: ClusterSnapshot) -> tuple[Lim
 def try_write_reservations(reservations: LimitReservations, world: World, fence: FencingToken | None) -> bool:
     """Write *reservations* over the version they were read at; return False if another controller was faster.
 
+    Return False as well if DynamoDB would refuse the row: the NodePool's launches wait until reservations expire.
+
     Raises:
         Fault: the table did not respond.
     """
-    body = msgspec.json.encode(reservations).decode()
+    try:
+        body = encode_body(reservations, reservations.pool, "launches wait until reservations expire")
+    except Invalid:
+        return False
     row = try_write(world.table, ROW_KIND, reservations.pool, body, version=reservations.version, fence=fence)
     return row is not None
 

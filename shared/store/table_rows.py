@@ -35,7 +35,7 @@ def encode_body(body: object, name: str, fix: str) -> str:
     Raises:
         Invalid: DynamoDB would refuse the row, even compressed.
     """
-    encoded = msgspec.json.encode(body)
+    encoded = msgspec.json.encode(body, order="deterministic")
     if len(encoded) > MAX_PLAIN_BODY_BYTES:
         import lzma  # noqa: PLC0415 - few rows need it
 

@@ -32,7 +32,8 @@ def find_newly_pending_pods(world: World) -> tuple[str, ...]:
 
 def _list_pending_pods(world: World) -> Iterable[Pod]:
     problems: list[Problem] = []  # the provision function reports these problems
-    pods: tuple[Pod, ...] = Reflector(world.kube, world.memory, world.clock()).list_until(
-        PENDING_PODS, lambda _: False, problems
-    )
+    with world.trace("take"):
+        pods: tuple[Pod, ...] = Reflector(world.kube, world.memory, world.clock()).list_until(
+            PENDING_PODS, lambda _: False, problems
+        )
     return pods

@@ -83,7 +83,8 @@ def load_regional_catalog(world: World) -> RegionalCatalog:
     Raises:
         Fault: instance types, zones, or all prices are available neither from AWS nor from stored answers.
     """
-    return _CatalogQuery(world).run()
+    with world.trace("take"):
+        return _CatalogQuery(world).run()
 
 
 class _CatalogQuery:

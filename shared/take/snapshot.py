@@ -68,7 +68,8 @@ def take_snapshot(world: World, request: SnapshotRequest = FULL_REQUEST) -> Clus
     """
     now = world.clock()
     problems: list[Problem] = []
-    parts = _read_parts(world, request, now, problems)
+    with world.trace("take"):
+        parts = _read_parts(world, request, now, problems)
     return ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
 
 
@@ -80,6 +81,14 @@ def take_trigger_snapshot(world: World, trigger_lists: tuple[str, ...] = TRIGGER
     """
     now = world.clock()
     problems: list[Problem] = []
+    with world.trace("take"):
+        parts = _read_trigger_parts(world, trigger_lists, now, problems)
+    return ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+
+
+def _read_trigger_parts(
+    world: World, trigger_lists: tuple[str, ...], now: datetime, problems: list[Problem]
+) -> dict[str, Any]:
     reflector = Reflector(world.kube, world.memory, now)
     pods = reflector.list_until(PENDING_PODS, is_provisionable, problems)
     parts: dict[str, Any] = {"pods": pods}
@@ -92,7 +101,7 @@ def take_trigger_snapshot(world: World, trigger_lists: tuple[str, ...] = TRIGGER
             ],
             problems,
         )
-    return ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+    return parts
 
 
 def refresh_snapshot(
@@ -105,7 +114,8 @@ def refresh_snapshot(
     """
     now = world.clock()
     problems = list(cluster.problems)
-    parts = _read_parts(world, request, now, problems)
+    with world.trace("take"):
+        parts = _read_parts(world, request, now, problems)
     return msgspec.structs.replace(cluster, taken_at=now, problems=tuple(sorted(set(problems))), **parts)
 
 

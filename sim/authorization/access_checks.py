@@ -27,6 +27,7 @@ from sim.authorization.template_policies import (
     parse_function_policies,
     parse_profile_policies,
     parse_resource_policies,
+    parse_service_policies,
 )
 from sim.cloud.cloud import Cloud
 from sim.iam.patterns_and_variables import IamRequest, Values
@@ -60,6 +61,7 @@ class StackAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The identities of a stack."""
 
     identity_by_function: dict[str, Identity]
+    """Of functions, and of the services with a role of their own: `scheduler` and `codedeploy`."""
     role_arn_by_profile: dict[str, str]
     policy_by_profile: dict[str, Policy]
     """The inline policy of each node role, by instance profile."""
@@ -86,6 +88,10 @@ def _parse_access(template_json: str) -> StackAccess:
                 permissions=find_granted_permissions(manifests, groups_by_function[function]),
             )
             for function, policy in parse_function_policies(template).items()
+        }
+        | {
+            service: Identity(policies=(policy, *resource_policies), permissions=frozenset())
+            for service, policy in parse_service_policies(template).items()
         },
         role_arn_by_profile=map_profile_roles(template),
         policy_by_profile=parse_profile_policies(template),
@@ -130,6 +136,19 @@ class AccessControl:
         policy = self.access.policy_by_profile.get(profile)
         request = build_address_request(self._cloud.region, ACCOUNT_ID)
         return policy is None or evaluate_policies([policy], request) is AccessDecision.ALLOWED
+
+    def is_service_call_allowed(self, owner: str, action: str, resource: str) -> bool:
+        """Return whether the role of *owner*, a function or a service, allows a request that a service makes with it.
+
+        Raises:
+            AccessDeniedError: it does not, and a denied call ends the run.
+        """
+        request = IamRequest(action=action, resource=resource)
+        decision = self._decide(owner, request)
+        self.on_iam_request(owner, "service", request, decision)
+        if decision is not AccessDecision.ALLOWED:
+            self._deny(f"{owner} lacks {action} on {resource}")
+        return decision is AccessDecision.ALLOWED
 
     def revoke_statement(self, function: str, statement: PolicyStatement) -> None:
         """Take *statement*, which has one action and one resource (`split_policy`), from the role of *function*."""

@@ -21,6 +21,12 @@ from shared.settings import Settings
 from sim.cloud.cloud import Cloud
 from sim.iam.patterns_and_variables import IamRequest, build_context
 
+LAUNCH_ACTIONS: Final = ("ec2:CreateFleet", "ec2:RunInstances")
+"""The actions that a fleet needs on all resources that it creates or uses.
+
+The Service Authorization Reference lists these resources for both actions; which of them EC2 checks for an instant
+fleet is not documented, so the simulated EC2 checks all.
+"""
 ACTION_BY_READ_CALL: Final = {
     "ec2.describe_capacity_reservations": "ec2:DescribeCapacityReservations",
     "ec2.describe_instance": "ec2:DescribeInstances",
@@ -199,9 +205,7 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
                 template = self.cloud.templates.find(name)
             except NotFound:
                 continue
-            requests += [
-                self._build_template_request(action, name) for action in ("ec2:CreateFleet", "ec2:RunInstances")
-            ]
+            requests += [self._build_template_request(action, name) for action in LAUNCH_ACTIONS]
             images = {override.image_id or template.image_id for override in config.overrides}
             requests += self._build_usage_requests(
                 template, images, {override.subnet_id for override in config.overrides}
@@ -219,7 +223,8 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
         return [
             request
             for resource_type, resource_tags in tags_by_type
-            for request in self._build_create_requests("ec2:RunInstances", resource_type, resource_tags, create_actions)
+            for action in LAUNCH_ACTIONS
+            for request in self._build_create_requests(action, resource_type, resource_tags, create_actions)
         ]
 
     def _build_usage_requests(self, template: LaunchTemplate, images: set[str], subnets: set[str]) -> list[IamRequest]:
@@ -233,7 +238,7 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
         arns = [self.build_ec2_arn("image", image_id, account="") for image_id in sorted(images)]
         arns += [self.build_ec2_arn("snapshot", snapshot_id, account="") for snapshot_id in sorted(snapshots)]
         arns += [self.build_ec2_arn(kind, name) for kind, names in own_resources for name in sorted(names)]
-        requests = [self._build_request("ec2:RunInstances", arn) for arn in arns]
+        requests = [self._build_request(action, arn) for action in LAUNCH_ACTIONS for arn in arns]
         if template.instance_profile:
             requests.append(self._build_pass_role_request(template.instance_profile))
         return requests

@@ -13,7 +13,10 @@ _KEY_ACTIONS: Final = (
     "kms:ReEncryptTo",
 )
 """The permissions for a customer-managed key that the caller of a launch with an encrypted volume needs (Amazon EBS
-User Guide, "Requirements for Amazon EBS encryption").
+User Guide, "Requirements for Amazon EBS encryption": https://docs.aws.amazon.com/ebs/latest/userguide/
+ebs-encryption-requirements.html). The page names `kms:ReEncrypt`, which KMS checks as two actions. A launch by an
+instant fleet has the permissions of the caller, not of a service-linked role, which only other fleets use ("EC2 Fleet
+prerequisites").
 """
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from sim.lambda_runtime.event_payloads import build_sqs_event, list_failed_message_ids
 from sim.lambda_runtime.invocation import Event, Invocation
+from sim.lambda_runtime.service_calls import ServiceCalls
 from sim.lambda_runtime.sqs_queue import SqsMessage, SqsQueue
 from sim.lambda_runtime.stack_template.stack_parts import EventSourceMapping
 from sim.time.virtual_clock import Clock
@@ -18,8 +19,16 @@ InvokeWithCallback: TypeAlias = Callable[[str, Event, str, Callable[[Invocation]
 class EventSourcePoller:
     """Polls one queue for one function."""
 
-    def __init__(self, mapping: EventSourceMapping, queue: SqsQueue, clock: Clock, invoke: InvokeWithCallback) -> None:
+    def __init__(
+        self,
+        mapping: EventSourceMapping,
+        queue: SqsQueue,
+        clock: Clock,
+        invoke: InvokeWithCallback,
+        service_calls: ServiceCalls,
+    ) -> None:
         """Poll when *queue* reports that a message will become visible."""
+        self._service_calls = service_calls
         self._mapping = mapping
         self._queue = queue
         self._clock = clock
@@ -37,6 +46,8 @@ class EventSourcePoller:
 
     def _poll(self, poll_time: datetime) -> None:
         self._poll_times.discard(poll_time)
+        if not self._service_calls.can_poll(self._mapping.function, self._queue.spec.arn):
+            return
         while self._running_batches < self._mapping.maximum_concurrency and not self._is_collecting():
             batch = self._queue.receive(self._mapping.batch_size)
             if not batch:
@@ -64,9 +75,10 @@ class EventSourcePoller:
     def _complete_batch(self, batch: tuple[SqsMessage, ...], invocation: Invocation) -> None:
         self._running_batches -= 1
         failed_ids = self._list_failed_ids(batch, invocation)
-        for message in batch:
-            if message.id not in failed_ids:
-                self._queue.delete(message.id)
+        if self._service_calls.can_delete_messages(self._mapping.function, self._queue.spec.arn):
+            for message in batch:
+                if message.id not in failed_ids:
+                    self._queue.delete(message.id)
         if self._queue.count_visible():
             self._schedule_poll(self._clock.get_time())
 

@@ -28,6 +28,7 @@ from sim.lambda_runtime.follow_up_queues import FollowUpQueues
 from sim.lambda_runtime.invocation import Event, HandleFunction, HandlerResponse, Invocation, InvocationOutcome
 from sim.lambda_runtime.recursive_loop_detection import MAX_CHAINED_INVOCATIONS, InvocationChains
 from sim.lambda_runtime.schedule_expressions import list_firing_times
+from sim.lambda_runtime.service_calls import ServiceCalls
 from sim.lambda_runtime.sqs_queue import SqsQueue
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.stack_parts import EventTarget, ScheduleSpec, StackFunction
@@ -85,8 +86,14 @@ class LambdaRuntime:
         """
         self.get_extra_delay: Callable[[str, str], timedelta] = lambda _queue, _body: timedelta()
         """Returns, for a queue and a body, the extra delay until a message becomes visible."""
+        self.service_calls = ServiceCalls()
+        """The requests of AWS services with the roles of the stack."""
+        self.load_handle = load_handle
+        """Returns the function that handles the events of a handler string."""
+        self.throttled_functions: set[str] = set()
+        """Functions that Lambda throttles, so that schedules cannot deliver events to them."""
         self._clock, self._wiring, self._build_world = clock, wiring, build_world
-        self._load_handle, self._get_duration = load_handle, get_duration
+        self._get_duration = get_duration
         self._functions = {function.name: function for function in wiring.functions}
         self._queues = {queue.name: SqsQueue(queue, clock, seed) for queue in wiring.queues}
         self._message_count = self._invocation_count = self._event_count = 0
@@ -100,7 +107,8 @@ class LambdaRuntime:
         for queue in self._queues.values():
             queue.dead_letter_queue = self._queues.get(queue.spec.dead_letter_queue)
         for mapping in self._wiring.mappings:
-            EventSourcePoller(mapping, self._queues[mapping.queue], self._clock, self._start_invocation)
+            queue = self._queues[mapping.queue]
+            EventSourcePoller(mapping, queue, self._clock, self._start_invocation, self.service_calls)
         for schedule in self._wiring.schedules:
             self._schedule_next_firing(schedule, list_firing_times(schedule.expression, self._clock.get_time()))
 
@@ -122,6 +130,17 @@ class LambdaRuntime:
         for timer in self._timer_by_schedule.values():
             timer.cancel()
         self._timer_by_schedule.clear()
+
+    def deploy_version(self) -> bool:
+        """Deploy a new version: CodeDeploy moves the aliases to it, and new containers start.
+
+        Return whether its role allows it; if not, the aliases stay.
+        """
+        functions = [self._functions[name] for name in self._wiring.deployed_functions]
+        is_allowed = all(self.service_calls.can_deploy(function, "live") for function in functions)
+        if is_allowed:
+            self.service_calls.forget_streams()
+        return is_allowed
 
     def invoke(self, function: str, event: Mapping[str, Any]) -> Invocation:
         """Invoke *function* now, as a person would, and return its record; it is not retried."""
@@ -185,7 +204,13 @@ class LambdaRuntime:
         self._schedule_next_firing(schedule, firing_times)
         time = f"{self._clock.get_time():%Y-%m-%dT%H:%M:%SZ}"
         event = {"detail-type": "Scheduled Event", "source": "aws.scheduler", "time": time}
-        self._deliver(schedule.target, event, f"schedule:{schedule.name}")
+        target = schedule.target
+        if self.service_calls.can_fire(target) and target.name not in self.throttled_functions:
+            self._deliver(target, event, f"schedule:{schedule.name}")
+        elif target.dead_letter_queue and self.service_calls.can_send_to_dead_letter_queue(
+            self._queues[target.dead_letter_queue].spec.arn
+        ):
+            self.add(target.dead_letter_queue, target.input or json.dumps(event))
 
     def _deliver(self, target: EventTarget, event: Event, trigger: str) -> None:
         event_text = target.input or json.dumps(event)
@@ -241,14 +266,17 @@ class LambdaRuntime:
         chain_length = self._invocation_chains.count_invocations(event)
         if chain_length > MAX_CHAINED_INVOCATIONS and not function.allows_recursion:
             return "failed", f"RecursiveInvocation: call {chain_length} of a chain", None
-        handle = self._load_handle(function.handler)
-        world = self._build_world(function.name, dict(function.environment))
-        if not world.name:
-            world = msgspec.structs.replace(world, name=request_id)
+        handle = self.load_handle(function.handler)
         try:
+            world = self._build_world(function.name, dict(function.environment))
+            if not world.name:
+                world = msgspec.structs.replace(world, name=request_id)
             with self._invocation_chains.track_invocation(chain_length):
                 return "ok", "", convert_to_json(handle(convert_to_json(event), world))
         except Killed as killed:
             return "killed", str(killed), None
         except Exception as error:  # noqa: BLE001 - Lambda takes every exception of a handler for its failure
             return "failed", f"{type(error).__name__}: {error}", None
+        finally:
+            self.service_calls.write_log(function)
+            self.service_calls.send_trace(function)

@@ -12,6 +12,7 @@ import msgspec
 from sim.lambda_runtime.async_retry import DEFAULT_ASYNC_RETRIES
 from sim.lambda_runtime.event_pattern import check_pattern
 from sim.lambda_runtime.stack_template.generated_references import (
+    ACCOUNT_ID,
     DEFAULT_REGION,
     CloudFormationTemplate,
     IntrinsicResolver,
@@ -43,6 +44,8 @@ class StackWiring(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[ScheduleSpec, ...]
     rules: tuple[EventBridgeRule, ...]
     log_filters: tuple[LogSubscription, ...]
+    deployed_functions: tuple[str, ...] = ()
+    """The functions whose aliases CodeDeploy moves."""
 
     @classmethod
     def parse(cls, template: CloudFormationTemplate, region: str = DEFAULT_REGION) -> "StackWiring":
@@ -102,6 +105,7 @@ class _TemplateParser:
             schedules=self._parse_all("AWS::Scheduler::Schedule", self._parse_schedule),
             rules=self._parse_all("AWS::Events::Rule", self._parse_rule),
             log_filters=self._parse_all("AWS::Logs::SubscriptionFilter", self._parse_log_filter),
+            deployed_functions=tuple(self._list_deployed_functions()),
         )
 
     def _parse_all(self, resource_type: str, parse: Callable[[str, Mapping[str, Any]], Part]) -> tuple[Part, ...]:
@@ -127,6 +131,13 @@ class _TemplateParser:
                 yield reference, function_name
                 yield f"{reference}:{self._get_qualifier(logical_id)}", function_name
 
+    def _list_deployed_functions(self) -> Iterator[str]:
+        for resource in self._resources.values():
+            if resource["Type"] == "AWS::Lambda::Alias" and "CodeDeployLambdaAliasUpdate" in resource.get(
+                "UpdatePolicy", {}
+            ):
+                yield self._function_by_reference[self._resolver.resolve(resource["Properties"]["FunctionName"])]
+
     def _get_qualifier(self, function_id: str) -> str:
         alias = self._alias_by_function.get(self._resolver.resolve_ref(function_id))
         return "$LATEST" if alias is None else self._resolver.get_physical_name(alias)
@@ -143,7 +154,13 @@ class _TemplateParser:
             memory_mb=properties.get("MemorySize", 128),
             async_retries=self._parse_async_retries(logical_id),
             allows_recursion=properties.get("RecursiveLoop") == "Allow",
+            log_group_arn=self._parse_log_group_arn(properties),
+            is_traced=properties.get("TracingConfig", {}).get("Mode") == "Active",
         )
+
+    def _parse_log_group_arn(self, properties: Mapping[str, Any]) -> str:
+        name = self._resolver.resolve(properties.get("LoggingConfig", {}).get("LogGroup", ""))
+        return f"arn:aws:logs:{self._region}:{ACCOUNT_ID}:log-group:{name}" if name else ""
 
     def _parse_async_retries(self, logical_id: str) -> int:
         reference = [self._resolver.resolve_ref(logical_id), self._get_qualifier(logical_id)]
@@ -203,10 +220,15 @@ class _TemplateParser:
     def _parse_target(self, logical_id: str, target: Mapping[str, Any]) -> EventTarget:
         _check_properties(logical_id, target, ("Arn", "DeadLetterConfig", "Id", "Input", "RetryPolicy", "RoleArn"))
         arn, input_text = self._resolver.resolve(target["Arn"]), self._resolver.resolve(target.get("Input", ""))
+        dead_letter_arn = self._resolver.resolve(target.get("DeadLetterConfig", {})).get("Arn", "")
+        dead_letter_queue = self._queue_name_by_arn.get(dead_letter_arn, "")
         if arn in self._function_by_reference:
-            return EventTarget(kind="function", name=self._function_by_reference[arn], input=input_text)
+            name = self._function_by_reference[arn]
+            return EventTarget(
+                kind="function", name=name, input=input_text, arn=arn, dead_letter_queue=dead_letter_queue
+            )
         if arn in self._queue_name_by_arn:
-            return EventTarget(kind="queue", name=self._queue_name_by_arn[arn], input=input_text)
+            return EventTarget(kind="queue", name=self._queue_name_by_arn[arn], input=input_text, arn=arn)
         raise UnsupportedTemplateError(f"{logical_id} delivers to {arn}, which is neither a function nor a queue")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from shared.model.ec2.instance import Instance
 from shared.ports.aws import Ec2
 from shared.ports.kubernetes import Kube
+from shared.ports.tracing import open_no_segment
 from shared.ports.world import World
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from shared.settings import Settings
@@ -25,6 +26,7 @@ from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 from sim.world.instance_boot import list_active_instances
 from sim.world.memory_ports import MemoryBucket, MemoryTable, MemoryTopic
+from sim.world.trace_log import TraceLog
 
 
 class DeployedStack(ABC):
@@ -50,6 +52,9 @@ class DeployedStack(ABC):
         """Log lines of the functions, oldest first."""
         self.request_checks = RequestChecks()
         """Checks each request of the functions as AWS does, and records it."""
+        self.traces = TraceLog()
+        """Records the segments of the functions, if `tracing` is on."""
+        self._started_functions: set[str] = set()
         self.tap: Tap = tap if tap is not None else _ignore_call
 
     def list_active_instances(self) -> tuple[Instance, ...]:
@@ -59,6 +64,7 @@ class DeployedStack(ABC):
     def start_functions(self, clock: Clock, seed: int) -> None:
         """Start to fire schedules and to deliver queue messages."""
         self.runtime = LambdaRuntime(clock, self.wiring, self._build_world, seed)
+        self.runtime.service_calls.ask_permission = self.access_control.is_service_call_allowed
         self.cloud.events.subscribe(self.runtime.put_event)
 
     @abstractmethod
@@ -91,8 +97,13 @@ class DeployedStack(ABC):
             emit=self.log_lines.append,
             name=f"{function}-{len(self.runtime.invocations):06d}",
             memory=self._get_container_cache(function),
+            open_segment=self.traces.open_segment if settings.tracing == "on" else open_no_segment,
         )
         guarded_world = self.access_control.restrict_world(self.request_checks.wrap_world(world, function), function)
+        if function not in self._started_functions:
+            # As `shared.production_world` does when a container starts.
+            guarded_world.eks.describe_cluster(settings.cluster_name)
+            self._started_functions.add(function)
         return tap_world(guarded_world, self._intercept_call)
 
     def _intercept_call(self, call: PortCall) -> None:

@@ -10,10 +10,11 @@ open a connection: everything before is Joiner's own work, everything after is w
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Final
 
 from infra.functions import bundling
@@ -58,27 +59,43 @@ ENVIRONMENT: Final = {
 }
 
 
-def build_bundle(folder: Path, version: str) -> None:
+TRACING_ENVIRONMENT: Final = {
+    "AWS_XRAY_DAEMON_ADDRESS": "127.0.0.1:2000",
+    "JOINER_TRACING": "on",
+    "LAMBDA_TASK_ROOT": "/",
+    "_X_AMZN_TRACE_ID": "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1",
+}
+"""Variables of a function with `tracing: on`; nothing receives the traces."""
+
+
+def build_bundle(folder: Path, version: str, *, has_tracing: bool = False) -> None:
     """Put the deployed code into *folder*, with wheels for this machine and Python *version*."""
-    bundling.install_dependencies(folder, version=version, platform="")
+    bundling.install_dependencies(folder, version=version, platform="", has_tracing=has_tracing)
     bundling.OwnBundling("", {}).try_bundle(str(folder))
 
 
-def measure_cold_start(python: str, function: str, *folders: Path) -> tuple[float, float]:
+def measure_cold_start(
+    python: str, function: str, *folders: Path, variables: Mapping[str, str] = MappingProxyType({})
+) -> tuple[float, float]:
     """Return the processor seconds of importing *function* from *folders*, and from there to its first call.
 
     Raises:
         subprocess.CalledProcessError: the function failed before its first call.
     """
     command = [python, "-I", "-S", "-B", "-c", PROBE_SCRIPT, function, *map(str, folders)]
-    process = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT)
+    process = subprocess.run(command, check=True, capture_output=True, text=True, env={**ENVIRONMENT, **variables})
     loaded, call_seconds = map(float, process.stdout.split())
     return loaded, call_seconds
 
 
 def list_part_sizes_mb(folder: Path, python: str) -> Iterator[tuple[str, float]]:
     """Build the deployed parts in *folder* for Lambda's architecture and yield their names and zipped sizes in MB."""
-    for name, part in (("layer", bundling.UvBundling(python)), ("own code", bundling.OwnBundling(python, {}))):
+    parts: dict[str, bundling.UvBundling | bundling.OwnBundling] = {
+        "layer": bundling.UvBundling(python),
+        "layer with tracing": bundling.UvBundling(python, has_tracing=True),
+        "own code": bundling.OwnBundling(python, {}),
+    }
+    for name, part in parts.items():
         (folder / name).mkdir()
         part.try_bundle(str(folder / name))
         yield name, Path(shutil.make_archive(str(folder / name), "zip", folder / name)).stat().st_size / 1e6
@@ -102,6 +119,21 @@ def main() -> None:
                 durations = f"{loaded:.0f} + {call_ms:.0f} = {loaded + call_ms:.0f} ms"
                 sys.stdout.write(f"{function}, Python {version} {kind}: import + first call {durations}\n")
             bundling.compile_bytecode(folder, python or sys.executable)
+        _print_tracing_durations(Path(name) / "traced", python, version)
+
+
+def _print_tracing_durations(folder: Path, python: str, version: str) -> None:
+    """Print the durations of one function without and with tracing, measured in turn."""
+    build_bundle(folder, version, has_tracing=True)
+    bundling.compile_bytecode(folder, python or sys.executable)
+    runs: dict[str, list[float]] = {"off": [], "on": []}
+    for _ in range(RUNS_PER_FUNCTION):
+        for mode, variables in (("off", {}), ("on", TRACING_ENVIRONMENT)):
+            runs[mode].append(
+                sum(measure_cold_start(python or sys.executable, "provision", folder, variables=variables))
+            )
+    for mode, durations in runs.items():
+        sys.stdout.write(f"provision, tracing {mode}: {median(durations) * 1000:.0f} ms\n")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from cli.convert.kinds.node_pools import ConvertedPool
 from cli.convert.reading.field_reader import MappingReader
 from cli.convert.reading.remarks import RemarkCollector
 from cli.convert.validation.schema_checks import find_unknown_fields, list_schema_problems
+from shared.model.karpenter.node_claim import has_own_group
 
 JsonObject = dict[str, Any]
 _BETA_POLICY: Final = "WhenUnderutilized"
@@ -44,7 +45,7 @@ def find_foreign_node_class(value: JsonObject) -> Iterator[tuple[tuple[str, ...]
         _get_mapping(value, "spec") if value["kind"] == "NodeClaim" else _get_mapping(value, "spec", "template", "spec")
     )
     group = _get_mapping(node_spec, "nodeClassRef").get("group")
-    if value["kind"] in ("NodePool", "NodeClaim") and isinstance(group, str) and group not in ("", NODE_CLASS_GROUP):
+    if value["kind"] in ("NodePool", "NodeClaim") and isinstance(group, str) and group and not has_own_group(group):
         path = (
             ("spec", "nodeClassRef") if value["kind"] == "NodeClaim" else ("spec", "template", "spec", "nodeClassRef")
         )

@@ -23,6 +23,7 @@ from shared.model.decisions.decision_answers import AccountAnswersRecord, Answer
 from shared.model.decisions.decision_requests import DecisionProcess, DecisionRequest
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.ports.storage import FencingToken
+from shared.ports.tracing import OpenSegment, open_no_segment
 from shared.ports.world import World
 from shared.report.journal.decision_record import DecisionInputs
 from shared.store.commands import COMMAND_KIND, write_command
@@ -34,12 +35,19 @@ ResultT = TypeVar("ResultT")
 ReportT = TypeVar("ReportT", bound=CycleReport)
 
 
-def run_decision(process: DecisionProcess[ResultT], perform_request: Callable[[DecisionRequest], object]) -> ResultT:
-    """Run *process* with the answers of *perform_request*; garbage is not collected while it computes."""
+def run_decision(
+    process: DecisionProcess[ResultT],
+    perform_request: Callable[[DecisionRequest], object],
+    open_segment: OpenSegment = open_no_segment,
+) -> ResultT:
+    """Run *process* with the answers of *perform_request*; garbage is not collected while it computes.
+
+    Each computation between two requests is a segment `decide` of the trace.
+    """
     answer: object = None
     while True:
         try:
-            with pause_garbage_collection():
+            with pause_garbage_collection(), open_segment("decide", {}):
                 request = process.send(answer)
         except StopIteration as result:
             value: ResultT = result.value
@@ -64,7 +72,7 @@ class DecisionDriver:
         Raises:
             Fault: see `perform_request`; what was performed before stays performed.
         """
-        report = run_decision(process, self.perform_request)
+        report = run_decision(process, self.perform_request, self._world.open_segment)
         inputs = replace(inputs, answers=tuple(self._answers))
         return replace(report, inputs=inputs, problems=(*self._problems, *report.problems))
 

@@ -1,6 +1,6 @@
 """Frame of every cycle: its lease, its journal entry, its metrics and its faults."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -92,14 +92,16 @@ def run_with_lease(
 def run_and_report(function: Function, world: World, trigger: str, cycle: Callable[[], CycleReport]) -> CycleReport:
     """Run *cycle* and report it, also if it fails.
 
-    All log lines of the cycle have the keys `function`, `trigger` and `cycle`.
+    All log lines of the cycle have the keys `function`, `trigger` and `cycle`; its segment of the trace has the
+    annotations `function`, `cycle` and `cluster`.
 
     Raises:
         Fault: raised by the cycle; nothing was concluded from what could not be read.
     """
     started_at = world.clock()
     cycle_id = build_cycle_id(function, started_at, world.name)
-    with add_log_fields(function=function, trigger=trigger, cycle=cycle_id):
+    annotations = {"function": function, "cycle": cycle_id, "cluster": world.settings.cluster_name}
+    with add_log_fields(function=function, trigger=trigger, cycle=cycle_id), world.trace(function, **annotations):
         return _run_and_report(function, world, trigger, started_at, cycle)
 
 
@@ -123,8 +125,21 @@ def _run_and_report(
                 world,
             )
         raise
-    if report.quiet:
-        return report
+    if not report.quiet:
+        with world.trace("report"):
+            _record_report(report, function, world, trigger, started_at, calls_before)
+    return report
+
+
+def _record_report(
+    report: CycleReport,
+    function: Function,
+    world: World,
+    trigger: str,
+    started_at: datetime,
+    calls_before: Mapping[str, int],
+) -> None:
+    """Write the journal entry, the metrics and the fleet summary of a cycle."""
     calls = count_calls_since(calls_before, world)
     problems = {*report.problems, *find_call_overrun(function, calls, len(report.outcomes))}
     results = tuple(
@@ -147,7 +162,6 @@ def _run_and_report(
     emit_metrics(entry.counts | count_action_results(entry.results, entry.problems), world, report.by_zone)
     if report.cluster is not None and is_fleet_summary_due(function, trigger, report.cluster):
         emit_fleet_summary(report.cluster, world)
-    return report
 
 
 def _with_snapshot(entry: JournalEntry, report: CycleReport, world: World) -> tuple[JournalEntry, str]:

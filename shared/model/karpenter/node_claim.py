@@ -24,7 +24,12 @@ class NodeClassRef(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def is_supported(self) -> bool:
         """Return whether Joiner supports this kind of node class."""
-        return self.group == NODE_CLASS_GROUP and self.kind == EC2_NODE_CLASS_KIND
+        return has_own_group(self.group) and self.kind == EC2_NODE_CLASS_KIND
+
+
+def has_own_group(group: str) -> bool:
+    """Return whether *group* is the API group of Joiner's node classes; other groups are of other autoscalers."""
+    return group == NODE_CLASS_GROUP
 
 
 class NodeClaim(msgspec.Struct, frozen=True, kw_only=True):

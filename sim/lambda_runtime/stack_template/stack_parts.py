@@ -22,6 +22,10 @@ class StackFunction(msgspec.Struct, frozen=True, kw_only=True):
     async_retries: int = DEFAULT_ASYNC_RETRIES
     allows_recursion: bool = False
     """Whether recursive loop detection is off for the function (``RecursiveLoop: Allow``)."""
+    log_group_arn: str = ""
+    """Without the suffix ``:*`` that CloudFormation returns; "" for the default group."""
+    is_traced: bool = False
+    """Whether Lambda sends traces to X-Ray (``TracingConfig: Active``)."""
 
 
 class SqsQueueSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +60,9 @@ class EventTarget(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["function", "queue"]
     name: str
     input: str = ""
+    arn: str = ""
+    dead_letter_queue: str = ""
+    """Name of the queue that gets events which could not be delivered."""
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ SUPPORTED_PROPERTIES: Final[dict[str, tuple[str, ...]]] = {
     "AWS::Lambda::Function": (
         *("Architectures", "Code", "Description", "Environment", "FunctionName", "Handler", "Layers", "LoggingConfig"),
         *("MemorySize", "RecursiveLoop", "ReservedConcurrentExecutions", "Role", "Runtime", "Tags", "Timeout"),
-        "VpcConfig",
+        *("TracingConfig", "VpcConfig"),
     ),
     "AWS::Scheduler::Schedule": (
         *("Description", "FlexibleTimeWindow", "GroupName", "Name", "ScheduleExpression"),

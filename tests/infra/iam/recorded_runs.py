@@ -44,6 +44,7 @@ COMPLETE_SETTINGS: Final = ACTIVE_SETTINGS | {
     "reaction": "watch",
     "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs",
     "ssm-parameters": IMAGE_PARAMETER,
+    "tracing": "on",
 }
 """Settings with which the roles of the functions have all permissions, except those for a VPC."""
 
@@ -113,6 +114,20 @@ def build_unlucky_world() -> World:
     return world
 
 
+def build_redeployed_world() -> EmbeddedWorld:
+    """Return a cluster in which the installer starts, CodeDeploy moves the aliases, and a schedule is not delivered."""
+    world = build_watching_world()
+    load_handle = world.runtime.load_handle
+    world.runtime.load_handle = lambda _: lambda _event, _world: None
+    world.runtime.invoke("installer", {})
+    world.runtime.load_handle = load_handle
+    world.run(timedelta(minutes=6))
+    world.runtime.deploy_version()
+    world.runtime.throttled_functions.add("provision")
+    world.run(timedelta(minutes=2))
+    return world
+
+
 def run_permission_scenario(name: str) -> World:
     """Return the world after a run for the permissions in the cluster."""
     build_world, run = RUNS[name]
@@ -129,6 +144,7 @@ RECORDED_RUNS: Final[tuple[Callable[[], EmbeddedWorld], ...]] = (
     build_encrypted_world,
     build_world_without_catalog_pointer,
     build_unlucky_world,
+    build_redeployed_world,
     partial(run_permission_scenario, "features"),
     lambda: run_short_life(synthesize_complete_template()),
 )

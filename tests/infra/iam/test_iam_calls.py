@@ -157,13 +157,19 @@ def test_launch_requires_permissions_for_all_created_and_used_resources(account:
         ("ec2:CreateTags", "1:fleet/*"),
         ("ec2:CreateFleet", f"1:launch-template/{lt}"),
         ("ec2:RunInstances", f"1:launch-template/{lt}"),
-        ("ec2:RunInstances", ":image/ami-2"),
-        ("ec2:RunInstances", "1:subnet/subnet-1"),
-        ("ec2:RunInstances", "1:security-group/sg-1"),
-        ("ec2:RunInstances", "1:placement-group/pg-1"),
-        ("ec2:RunInstances", "1:capacity-reservation/cr-1"),
+        *(
+            (action, resource)
+            for action in ("ec2:CreateFleet", "ec2:RunInstances")
+            for resource in (
+                ":image/ami-2",
+                "1:subnet/subnet-1",
+                "1:security-group/sg-1",
+                "1:placement-group/pg-1",
+                "1:capacity-reservation/cr-1",
+                *(f"1:{kind}/*" for kind in kinds),
+            )
+        ),
         ("iam:PassRole", "role of nodes"),
-        *(("ec2:RunInstances", f"1:{kind}/*") for kind in kinds),
         *(("ec2:CreateTags", f"1:{kind}/*") for kind in kinds),
     }
     [used] = [

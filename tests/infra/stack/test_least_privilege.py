@@ -5,13 +5,18 @@ permission, the requests of a few runs are evaluated again, each time without on
 resource; a few permissions are removed from a real run.
 """
 
+from datetime import timedelta
 from typing import Final
 
 import msgspec
 import pytest
 
 from sim.authorization.access_checks import AccessDeniedError
-from sim.authorization.template_policies import parse_function_policies, parse_resource_policies
+from sim.authorization.template_policies import (
+    parse_function_policies,
+    parse_resource_policies,
+    parse_service_policies,
+)
 from sim.iam.patterns_and_variables import IamRequest, is_match
 from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, split_policy
 from tests.infra.guarded import Guarded
@@ -24,6 +29,8 @@ from tests.infra.iam.recorded_runs import (
 
 ANY: Final = "*"
 FUNCTIONS: Final = ("catalog", "disrupt", "installer", "interrupt", "lifecycle", "provision", "watch")
+SERVICES: Final = ("codedeploy", "scheduler")
+"""Services with a role of their own; Lambda uses the roles of the functions."""
 
 
 class UnusedPermission(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,66 +50,21 @@ class UnusedPermission(msgspec.Struct, frozen=True, kw_only=True):
 
 UNUSED: Final = (
     UnusedPermission(
-        action="logs:CreateLogStream",
-        reason="AWS checks it when Lambda starts a container and creates its log stream; "
-        "embedded runs have no containers",
-    ),
-    UnusedPermission(
-        action="logs:PutLogEvents",
-        reason="AWS checks it when Lambda writes the log of an invocation; embedded runs keep the log in memory",
-    ),
-    *(
-        UnusedPermission(
-            action=f"sqs:{name}",
-            reason="AWS checks it when Lambda polls the queue of the function with the function's role; "
-            "the queues of embedded runs deliver their messages without requests",
-        )
-        for name in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
-    ),
-    *(
-        UnusedPermission(
-            function=name,
-            action="eks:DescribeCluster",
-            reason="AWS checks it at the start of a container, which reads the endpoint of the cluster; "
-            "embedded runs have no containers and give the functions their Kubernetes client",
-        )
-        for name in ("disrupt", "installer", "interrupt", "lifecycle", "watch")
-    ),
-    *(
-        UnusedPermission(
-            function="provision",
-            action="ec2:CreateFleet",
-            resource=f"arn:aws:ec2:*:{kind}/*",
-            reason="AWS may check it when CreateFleet launches instances: the Service Authorization Reference lists "
-            "the resource for the action; the simulated EC2 checks ec2:RunInstances for the same resource",
-        )
-        for kind in (
-            "capacity-reservation",
-            "image",
-            "instance",
-            "network-interface",
-            "placement-group",
-            "security-group",
-            "snapshot",
-            "spot-instances-request",
-            "subnet",
-            "volume",
-        )
-    ),
-    UnusedPermission(
         function="provision",
         action="ec2:RunInstances",
         resource="arn:aws:ec2:*:fleet/*",
-        reason="AWS never checks it, because RunInstances has no fleet; "
-        "one statement allows both launch actions on all launched resources",
+        reason="RunInstances has no resource of the type fleet, so AWS never checks this permission. It exists because "
+        "one statement allows both launch actions on all resources that a launch creates, as in Karpenter's policy. "
+        "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html",
     ),
 )
 
 
 @pytest.fixture(scope="module")
 def policies() -> dict[str, Policy]:
-    """The policy of each function, with one action and one resource in each statement."""
-    parsed_policies = parse_function_policies(synthesize_complete_template())
+    """The policy of each function and service, with one action and one resource in each statement."""
+    template = synthesize_complete_template()
+    parsed_policies = parse_function_policies(template) | parse_service_policies(template)
     return {function: split_policy(policy) for function, policy in parsed_policies.items()}
 
 
@@ -124,7 +86,7 @@ def requests_by_function(
             if function == name
             and evaluate_policies((policies[name], *resource_policies), request) is AccessDecision.ALLOWED
         ]
-        for name in FUNCTIONS
+        for name in (*FUNCTIONS, *SERVICES)
     }
 
 
@@ -175,14 +137,14 @@ def test_ec2_write_requests_carry_resource_or_request_tags(life: Guarded) -> Non
             assert tags == {"aws:requesttag"}, record
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", [*FUNCTIONS, *SERVICES])
 def test_without_any_permission_a_recorded_request_is_denied(
     function: str,
     policies: dict[str, Policy],
     resource_policies: tuple[Policy, ...],
     requests_by_function: dict[str, list[IamRequest]],
 ) -> None:
-    assert policies.keys() == set(FUNCTIONS)
+    assert policies.keys() == {*FUNCTIONS, *SERVICES}
     needless = find_needless_statements(policies[function], resource_policies, requests_by_function[function])
     unexplained = [
         (statement.sid, statement.actions, statement.resources)
@@ -222,6 +184,14 @@ def test_every_exception_is_a_permission_that_no_run_uses(
         ("lifecycle", "ec2:CreateTags"),
         ("provision", "iam:PassRole"),
         ("watch", "sqs:SendMessage"),
+        ("catalog", "logs:CreateLogStream"),
+        ("provision", "logs:PutLogEvents"),
+        ("interrupt", "sqs:ReceiveMessage"),
+        ("lifecycle", "sqs:DeleteMessage"),
+        ("disrupt", "eks:DescribeCluster"),
+        ("watch", "xray:PutTraceSegments"),
+        ("provision", "xray:PutTelemetryRecords"),
+        ("scheduler", "lambda:InvokeFunction"),
     ],
 )
 def test_a_run_without_a_permission_ends_with_the_denied_call(
@@ -234,3 +204,26 @@ def test_a_run_without_a_permission_ends_with_the_denied_call(
     with pytest.raises(AccessDeniedError, match=f"{function} lacks {action} on"):
         run_interruption(world)
     assert world.access_control.denials
+
+
+@pytest.mark.parametrize(
+    ("service", "action"),
+    [
+        ("codedeploy", "cloudwatch:DescribeAlarms"),
+        ("codedeploy", "lambda:GetAlias"),
+        ("codedeploy", "lambda:GetProvisionedConcurrencyConfig"),
+        ("codedeploy", "lambda:UpdateAlias"),
+        ("scheduler", "sqs:SendMessage"),
+    ],
+)
+def test_a_deployment_or_an_undelivered_event_without_a_permission_ends_the_run(
+    service: str, action: str, policies: dict[str, Policy]
+) -> None:
+    world = build_watching_world()
+    for statement in policies[service]:
+        if statement.actions == (action,):
+            world.access_control.revoke_statement(service, statement)
+    world.runtime.throttled_functions.add("lifecycle")
+    with pytest.raises(AccessDeniedError, match=f"{service} lacks {action} on"):  # noqa: PT012 - either call ends the run
+        world.runtime.deploy_version()
+        world.run(timedelta(minutes=2))

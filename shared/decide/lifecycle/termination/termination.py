@@ -165,17 +165,18 @@ def wait_for_volume_detachment(claim_state: NodeClaimState, context: LifecycleCo
 
 
 def terminate_instance(claim_state: NodeClaimState, context: LifecycleContext) -> StepResult:
-    """Terminate the instance, repeatedly until EC2 reports that it is terminating; then remove the finalizers."""
+    """Terminate the instance, again while EC2 lists it (never a terminated one); then remove the finalizers."""
     claim = claim_state.claim
     if context.is_gone(claim.instance_id, claim_state.get_launch_time(context.now)):
         return remove_finalizers(claim_state)
     if context.instances is None:
         return StepResult(claim=claim, waits=True)
     end = TerminateInstances(instance_ids=(claim.instance_id,), message=CLAIM_DELETED_MESSAGE)
-    before = () if context.is_ending(claim.instance_id) else (end,)
-    return StepResult(
-        claim=_set_condition(claim, context.now, "InstanceTerminating", "True"), before=before, waits=True
-    )
+    is_requested = find_condition(claim.conditions, "InstanceTerminating") is not None
+    is_done = is_requested and claim.instance_id not in context.instances
+    before = () if is_done or context.is_ending(claim.instance_id) else (end,)
+    claim = _set_condition(claim, context.now, "InstanceTerminating", "True")
+    return StepResult(claim=claim, before=before, waits=True)
 
 
 def find_termination_deadline(claim: NodeClaim) -> datetime | None:

@@ -1,5 +1,7 @@
 """Tests of the rows of limit reservations and of free addresses: read, conditional write, and no write."""
 
+from hashlib import sha256
+
 import msgspec
 import pytest
 
@@ -9,9 +11,10 @@ from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
 from shared.model.cluster import ClusterSnapshot
 from shared.store.lease import hold_lease
-from shared.store.limit_reservations import ROW_KIND, read_limit_reservations
+from shared.store.limit_reservations import ROW_KIND, read_limit_reservations, try_write_reservations
 from shared.store.subnet_addresses import ROW_KIND as ADDRESSES
 from shared.store.subnet_addresses import ROW_NAME, read_free_addresses, record_free_addresses
+from shared.store.table_rows import MAX_BODY_BYTES
 from sim.fault_tap import PortCall
 from tests.support.actions_world import Outside
 from tests.support.launch_cases import SUBNETS, make_claim, make_cluster, write_limit_reservations
@@ -157,3 +160,25 @@ def test_conflicting_write_of_free_addresses_is_ignored() -> None:
 
     record_free_addresses(SUBNETS, outside.build_world(tap=raise_conflict))
     assert read_free_addresses(outside.build_world()) is None
+
+
+def build_large_book(claim_count: int) -> LimitReservations:
+    """Return reservations whose claims have names that cannot be compressed well."""
+    names = tuple(f"default-{sha256(str(number).encode()).hexdigest()}" for number in range(claim_count))
+    hold = make_limit_reservation(*names)
+    return LimitReservations(pool="default", holds=(hold,))
+
+
+def test_large_limit_reservations_are_stored_compressed_and_read_again() -> None:
+    outside = Outside()
+    book = build_large_book(6_000)
+    assert len(msgspec.json.encode(book)) > MAX_BODY_BYTES
+    assert try_write_reservations(book, outside.build_world(), None)
+    snapshot = build_limited_cluster(make_claim("a"), limits={"cpu": "16"})
+    assert read_limit_reservations(outside.build_world(), snapshot) == (msgspec.structs.replace(book, version=1),)
+
+
+def test_limit_reservations_that_dynamodb_would_refuse_are_not_written() -> None:
+    outside = Outside()
+    assert not try_write_reservations(build_large_book(12_000), outside.build_world(), None)
+    assert outside.table.read(ROW_KIND, "default") is None

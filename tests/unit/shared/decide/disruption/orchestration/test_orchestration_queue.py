@@ -1,6 +1,7 @@
 """Command rows: written before a command acts, only with the lease, and read again by later runs."""
 
 from datetime import timedelta
+from hashlib import sha256
 
 import msgspec
 import pytest
@@ -30,6 +31,7 @@ from shared.store.commands import (
     write_cursor,
 )
 from shared.store.lease import hold_lease
+from shared.store.table_rows import MAX_BODY_BYTES
 from shared.take.snapshot import take_snapshot
 from sim.fault_tap import PortCall
 from tests.support.command_cases import approve_command, make_command, make_command_state
@@ -88,6 +90,27 @@ def test_command_row_round_trips() -> None:
     assert read_commands(idle.build_world(), []) == {
         row.name: replace_fields(command_state, version=1, fencing_token=1)
     }
+
+
+def test_command_with_large_nominations_is_stored_compressed_and_refused_before_dynamodb_refuses_it() -> None:
+    idle = Idle()
+    names = tuple(f"shop/cart-{sha256(str(number).encode()).hexdigest()}" for number in range(12_000))
+    command = make_command("a", replacements=("new",))
+    command_state = make_command_state(
+        replace_fields(command, nominations=tuple((name, "new") for name in names[:5_500])),
+        since=idle.clock.get_time(),
+    )
+    row = write_command_row(idle, command_state)
+    assert row.body.startswith('{"xz":')
+    assert len(row.body) < MAX_BODY_BYTES < len(msgspec.json.encode(command_state))
+    assert read_commands(idle.build_world(), []) == {
+        row.name: replace_fields(command_state, version=1, fencing_token=1)
+    }
+    too_large = make_command_state(
+        replace_fields(command, nominations=tuple((name, "new") for name in names)), since=idle.clock.get_time()
+    )
+    with pytest.raises(Invalid, match="DynamoDB stores at most 400 KiB"):
+        write_command_row(Idle(), too_large)
 
 
 def test_ended_command_is_kept_without_details_until_its_ttl() -> None:

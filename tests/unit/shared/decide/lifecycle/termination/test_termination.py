@@ -317,15 +317,19 @@ def test_instance_termination_is_repeated_until_the_instance_is_shutting_down(
     assert not list_released_objects(actions)
 
 
-def test_recently_launched_instance_missing_from_the_list_is_still_terminated() -> None:
-    young = make_drained_claim(
-        conditions=make_true_conditions(
-            *STAGES, "Drained", "VolumesDetached", "InstanceTerminating", since=get_time_before(seconds=60)
-        )
+def test_recently_launched_instance_missing_from_the_list_is_terminated_with_one_request() -> None:
+    stages, listed_instances = (*STAGES, "Drained", "VolumesDetached"), (make_instance("other"),)
+    young, requested = (
+        make_drained_claim(conditions=make_true_conditions(*names, since=get_time_before(seconds=60)))
+        for names in (stages, (*stages, "InstanceTerminating"))
     )
-    actions = decide_lifecycle(build_terminating_cluster(young, instances=()))
-    assert filter_actions(TerminateInstances, actions)
-    assert not list_released_objects(actions)
+    for node_claim, is_requested in ((young, True), (requested, False)):
+        actions = decide_lifecycle(build_terminating_cluster(node_claim, instances=listed_instances))
+        requests = [action for action in filter_actions(TerminateInstances, actions) if "i-a" in action.instance_ids]
+        assert len(requests) == is_requested
+        assert not list_released_objects(actions)
+    running = (make_instance(),)
+    assert filter_actions(TerminateInstances, decide_lifecycle(build_terminating_cluster(requested, instances=running)))
 
 
 def test_finalizers_are_removed_from_the_node_then_the_node_claim_after_instance_termination() -> None:
