@@ -4,7 +4,7 @@ Savings per hour, multiplied by their expected duration, must cover the eviction
 save for longer than a day: a node that stays cheap to remove for a day is removed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -73,19 +73,27 @@ class CommandValue(msgspec.Struct, frozen=True, kw_only=True):
         pays_at = now + self.payback_period - self.duration.expected
         return (
             f"would save {format_usd_per_hour(self.savings_usd_per_hour)}, costs {self.cost.format()}: waits until "
-            f"{pays_at:%Y-%m-%d %H:%M:%S} UTC, when its pods have not changed for {format_elapsed(self.payback_period)}"
+            f"{pays_at:%Y-%m-%d %H:%M:%S} UTC, when nothing has changed for {format_elapsed(self.payback_period)}"
         )
 
 
 def compute_command_value(
-    targets: Sequence[Candidate], savings_usd_per_hour: float, prices: DisruptionPrices, now: datetime
+    targets: Sequence[Candidate],
+    savings_usd_per_hour: float,
+    prices: DisruptionPrices,
+    now: datetime,
+    launch_time_by_pool: Mapping[str, datetime],
 ) -> CommandValue:
-    """Return the value of disrupting *targets* together, which saves *savings_usd_per_hour*."""
+    """Return the value of disrupting *targets* together, which saves *savings_usd_per_hour*.
+
+    *launch_time_by_pool*: when nodes were last launched for pending pods; it counts if the evictions have a price.
+    """
     new_nodes_usd_per_hour = sum(target.price_usd_per_hour for target in targets) - savings_usd_per_hour
+    cost = compute_disruption_cost(targets, prices, new_nodes_usd_per_hour)
     return CommandValue(
         savings_usd_per_hour=savings_usd_per_hour,
-        duration=estimate_savings_duration(targets, now),
-        cost=compute_disruption_cost(targets, prices, new_nodes_usd_per_hour),
+        duration=estimate_savings_duration(targets, now, launch_time_by_pool if cost.evictions_usd > 0 else {}),
+        cost=cost,
     )
 
 
