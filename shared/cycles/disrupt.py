@@ -106,6 +106,7 @@ def decide_disruption(
         command_nodes=busy_nodes,
         node_by_pod=find_expected_nodes(cluster_state, queue.command_states.values()),
         settings=disruption_settings,
+        command_states=queue.command_states.values(),
     )
     yield from queue.begin_commands(disruption_decision.commands if is_disruption_active else (), deadline)
     yield from queue.remove_leftovers()

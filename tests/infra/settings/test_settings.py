@@ -36,6 +36,9 @@ def test_texts_are_converted_to_the_type_of_the_setting() -> None:
         ({"reaction": "soon"}, "reaction is 'soon': must be tick or watch or logs"),
         ({"pod-nominations": "Maybe"}, "pod-nominations is 'Maybe': must be Enabled or Disabled"),
         ({"node-cost-usd-per-hour": "-1"}, "node-cost-usd-per-hour is '-1': must be USD"),
+        ({"eviction-price-usd": "-1"}, "eviction-price-usd is '-1': must be USD, like 0.02"),
+        ({"workload-cooldown": "soon"}, "workload-cooldown is 'soon': must be a duration like 4h or 90m"),
+        ({"workload-cooldown": ""}, "workload-cooldown is '': must be a duration like 4h or 90m"),
         ({"volume-usd-per-gib-month": "cheap"}, "volume-usd-per-gib-month is 'cheap'"),
         ({"disruption-paused": "Dirft"}, "disruption-paused: 'Dirft' is not a reason: did you mean Drifted[?]"),
         (

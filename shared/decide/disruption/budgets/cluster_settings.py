@@ -28,7 +28,11 @@ class DisruptionSettings(msgspec.Struct, frozen=True, kw_only=True):
     time_zone: str = "UTC"
     """Time zone of the schedules of *budgets*."""
     overlap: timedelta = timedelta()
-    """How long new nodes run beside old ones and are paid for; 0: payback is not considered."""
+    """How long new nodes run beside old ones and are paid for; 0: new nodes cost nothing while both run."""
+    eviction_price_usd: float = 0.0
+    """The price of evicting a normal pod, in NodePools without their own price."""
+    workload_cooldown: timedelta = timedelta()
+    """How long a workload is left alone after a disruption; 0: off."""
     frees_limits: bool = False
     """Whether disrupted nodes release their share of limits at once, as in Karpenter.
 
