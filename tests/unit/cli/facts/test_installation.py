@@ -227,7 +227,7 @@ def test_status_and_top_report_the_same_installation_mode(fleet: list[str], caps
     page = capsys.readouterr().out
     assert main(["top", *fleet, *CLUSTER_FLAGS, "--wide"]) == 0
     table = capsys.readouterr().out
-    words = "joiner-prod: the setting disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
+    words = "the setting disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
     assert words in page
     assert words in table
     assert "dashboard: " in page
