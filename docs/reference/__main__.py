@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.reference import aws_requests, commands, kinds, labels, output, settings
-from infra.settings.files.editing import render_settings_file
+from infra.settings.files.changes import render_settings_file
 
 FOLDER: Final = Path(__file__).resolve().parent
 

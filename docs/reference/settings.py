@@ -6,7 +6,7 @@ import msgspec
 
 from docs.reference.markdown import format_code, render_page, render_table
 from infra.settings.descriptions import read_descriptions
-from infra.settings.files.editing import render_value
+from infra.settings.files.changes import render_value
 from infra.settings.files.selection import CLUSTERS_FOLDER, EXAMPLE_NAME
 from infra.settings.settings import StackOptions, format_setting_name, list_options
 from shared.model.core.feature_gates import AwsFeatureGates, FeatureGates

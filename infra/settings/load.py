@@ -24,7 +24,7 @@ def load_options(values: Mapping[str, object], locate: Callable[[str], str] = st
         ValueError: a setting is unknown, or a value cannot be deployed.
     """
 
-    def name_field(field: str) -> str:
+    def format_name(field: str) -> str:
         return locate(format_setting_name(field))
 
     check_setting_names(values, locate)
@@ -34,9 +34,9 @@ def load_options(values: Mapping[str, object], locate: Callable[[str], str] = st
         for field in fields
         if (name := format_setting_name(field.name)) in values
     }
-    options = decode_texts(StackOptions, texts, name_field)
+    options = decode_texts(StackOptions, texts, format_name)
     for field in fields:
-        _check_grammar(field, getattr(options, field.name), name_field(field.name))
+        _check_grammar(field, getattr(options, field.name), format_name(field.name))
     check_options(options)
     return options
 

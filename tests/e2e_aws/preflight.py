@@ -43,7 +43,7 @@ def _list_account_refusals(environment: Environment) -> Iterator[str]:
     if _has_stack(environment, get_stack_name(cluster)):
         yield f"the stack {get_stack_name(cluster)} of an earlier test exists: run make e2e-aws-clean, or delete it"
     if not _has_stack(environment, BOOTSTRAP_STACK):
-        yield f"the account is not bootstrapped in {environment.region}: npx cdk bootstrap"
+        yield f"the account is not bootstrapped in {environment.region}: npx cdk bootstrap -c cluster={cluster}"
     try:
         find_network(environment)
     except StepFailed as error:

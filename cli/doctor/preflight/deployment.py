@@ -19,7 +19,9 @@ MAX_LISTED_NAMES: Final = 5
 def check_bootstrap(facts: PreflightFacts) -> Iterator[CheckResult]:
     """Check that the account and region are bootstrapped for the CDK, with a sufficient version."""
     version, check = facts.bootstrap_version, CheckReporter("bootstrap")
-    command = f"npx cdk bootstrap aws://{_get_account_id(facts) or 'ACCOUNT'}/{facts.account.region}"
+    cluster = facts.account.cluster or "NAME"
+    environment = f"aws://{_get_account_id(facts) or 'ACCOUNT'}/{facts.account.region}"
+    command = f"npx cdk bootstrap {environment} -c cluster={cluster}"
     if isinstance(version, ReadFailure):
         yield check.skip("the version of the CDK's bootstrap stack", version, "ssm:GetParameter")
     elif version is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from infra.settings.files.editing import change_settings, render_settings_file, render_value
+from infra.settings.files.changes import change_settings, render_settings_file, render_value
 from infra.settings.files.reading import parse_settings
 from infra.settings.files.selection import CLUSTERS_FOLDER, PREFIX, format_path, get_settings_path
 from infra.settings.load import check_setting_names, load_options

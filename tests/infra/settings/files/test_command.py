@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from infra.settings.files.changes import render_settings_file
 from infra.settings.files.command import main
-from infra.settings.files.editing import render_settings_file
 from infra.settings.files.selection import ROOT, load_cluster, select_clusters
 from infra.settings.settings import StackOptions
 from infra.stack.application import CDK_JSON

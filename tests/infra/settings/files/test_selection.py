@@ -31,16 +31,16 @@ def test_two_clusters_have_their_own_settings(folder: Path) -> None:
         (
             {},
             (
-                "no cluster is selected: add `-c cluster=NAME`, for example `npx cdk deploy -c cluster=prod`; {folder} has "
-                "settings of prod, prod-eu, test"
+                "no cluster is selected: add `-c cluster=NAME`, for example `npx cdk deploy -c cluster=prod`; {folder} "
+                "has settings of prod, prod-eu, test"
             ),
         ),
         ({"cluster": " , "}, "no cluster is selected"),
         (
             {"cluster": "tset"},
             (
-                "{folder}/tset.yaml does not exist: did you mean test? {folder} has settings of prod, prod-eu, test; to "
-                "create it, run `make settings CLUSTER=tset`"
+                "{folder}/tset.yaml does not exist: did you mean test? {folder} has settings of prod, prod-eu, test; "
+                "to create it, run `make settings CLUSTER=tset`"
             ),
         ),
         ({"cluster": "prod,prod"}, "-c cluster=prod,prod: prod is there twice"),
@@ -50,8 +50,8 @@ def test_two_clusters_have_their_own_settings(folder: Path) -> None:
         (
             {"cluster": "prod", "joiner:mode": "active"},
             (
-                "-c joiner:mode=active: the command line has no settings, because the next deployment would not have them; "
-                "to fix: run `make settings CLUSTER=prod SET='mode=active'`, or write `mode: active` into "
+                "-c joiner:mode=active: the command line has no settings, because the next deployment would not have "
+                "them; to fix: run `make settings CLUSTER=prod SET='mode=active'`, or write `mode: active` into "
                 "clusters/prod.yaml"
             ),
         ),

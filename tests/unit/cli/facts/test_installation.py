@@ -88,8 +88,16 @@ def test_active_installation_is_three_lines_without_concerns() -> None:
 @pytest.mark.parametrize(
     ("settings", "state", "words"),
     [
-        ({"DISRUPTION": "plan"}, "disruption-planned", "nodes to disrupt, but keeps them (deploy with -c"),
-        ({"MODE": "plan", "DISRUPTION": "plan"}, "planned", "decides and changes nothing (deploy with -c mode="),
+        (
+            {"DISRUPTION": "plan"},
+            "disruption-planned",
+            "nodes to disrupt, but keeps them (write into clusters/NAME.yaml and deploy: disruption: active",
+        ),
+        (
+            {"MODE": "plan", "DISRUPTION": "plan"},
+            "planned",
+            "decides and changes nothing (write into clusters/NAME.yaml and deploy: mode: active",
+        ),
         (
             {"DISRUPTION_PAUSED": "Drifted in batch"},
             "paused",
@@ -219,7 +227,7 @@ def test_status_and_top_report_the_same_installation_mode(fleet: list[str], caps
     page = capsys.readouterr().out
     assert main(["top", *fleet, *CLUSTER_FLAGS, "--wide"]) == 0
     table = capsys.readouterr().out
-    words = "joiner-prod: disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
+    words = "the setting disruption is plan: Joiner launches nodes; it reports nodes to disrupt, but keeps them"
     assert words in page
     assert words in table
     assert "dashboard: " in page

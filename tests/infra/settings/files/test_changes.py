@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.settings.files.editing import change_settings, render_settings_file
+from infra.settings.files.changes import change_settings, render_settings_file
 from infra.settings.files.reading import parse_settings, read_nodes
 from infra.settings.files.selection import CLUSTERS_FOLDER
 from infra.settings.settings import SETTING_NAMES, StackOptions
@@ -77,5 +77,5 @@ def test_the_last_change_of_each_setting_is_in_the_file(first: dict[str, object]
         text = change_settings(change_settings(original, first), second)
         nodes = read_nodes(text)
         assert {name: nodes[name].value for name in first | second} == first | second
-        others = {name: node.value for name, node in read_nodes(original).items() if name not in first | second}
-        assert {name: nodes[name].value for name in others} == others
+        kept_values = {name: node.value for name, node in read_nodes(original).items() if name not in first | second}
+        assert {name: nodes[name].value for name in kept_values} == kept_values
