@@ -24,6 +24,7 @@ from shared.model.decisions.action import (
     FollowUp,
     PatchMetadata,
     PatchStatus,
+    SetDeletionCost,
     TagInstance,
 )
 from shared.model.decisions.command import CommandState
@@ -133,7 +134,7 @@ def should_store_record(world: World, actions: Iterable[Action], notes: Iterable
 def _is_routine(action: Action) -> bool:
     """Return whether *action* only requeues or records a state: pods arrived on a node, idle time, tags."""
     match action:
-        case FollowUp() | TagInstance() | DeleteLaunchTemplate():
+        case FollowUp() | TagInstance() | DeleteLaunchTemplate() | SetDeletionCost():
             return True
         case PatchMetadata():
             return action.finalizers is None or not _OUR_FINALIZERS.isdisjoint(
