@@ -19,7 +19,7 @@ from cli.consolidate.page import (
 from cli.consolidate.steps import DISRUPTION_REASONS, StepLimits, consolidate
 from cli.inputs.environment import read_environment_settings
 from cli.plan.command import build_options, read_input_with_features
-from cli.planning.arguments import LIVE_CATALOG_HELP, add_planning_arguments, get_catalog_source
+from cli.planning.arguments import LIVE_CATALOG_HELP, add_planning_arguments, get_catalog_source, parse_usd
 from cli.planning.cluster_source import PlanningInput, default_to_current_context
 from cli.planning.table import choose_table_options
 from cli.terminal.errors import InputError
@@ -76,6 +76,13 @@ def add_disruption_arguments(parser: argparse.ArgumentParser) -> None:
         "--feature-gates",
         metavar="NAME=BOOL,…",
         help="for example SpotToSpotConsolidation=true (default: $FEATURE_GATES)",
+    )
+    parser.add_argument(
+        "--eviction-price",
+        metavar="USD",
+        type=parse_usd,
+        help="price of evicting one pod; annotations of NodePools override it (default: $JOINER_EVICTION_PRICE_USD, "
+        "else 0)",
     )
 
 
@@ -136,6 +143,8 @@ def parse_options_and_settings(args: argparse.Namespace) -> tuple[SchedulingOpti
             environment.disruption_time_zone,
             spot_to_spot=gates.spot_to_spot_consolidation,
         )
+        eviction_price_usd = environment.eviction_price_usd if args.eviction_price is None else args.eviction_price
+        settings = replace(settings, eviction_price_usd=eviction_price_usd)
         options = build_options(args, environment)
     except ValueError as error:
         args.usage(str(error))

@@ -21,6 +21,7 @@ from shared.model.core.labels import (
     DO_NOT_CONSOLIDATE,
     DO_NOT_DISRUPT,
     DO_NOT_EVICT,
+    EVICTION_PRICE,
     MINIMUM_SAVINGS_PERCENT,
     MINIMUM_SAVINGS_USD,
     POD_DIGEST,
@@ -143,12 +144,12 @@ def _lift_protection(cluster: ClusterSnapshot, settings: DisruptionSettings) -> 
 
 def _lift_policies(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
     def allow_consolidation(node_pool: NodePool) -> NodePool:
-        meta = _drop_annotations(node_pool.meta, MINIMUM_SAVINGS_USD, MINIMUM_SAVINGS_PERCENT)
+        meta = _drop_annotations(node_pool.meta, MINIMUM_SAVINGS_USD, MINIMUM_SAVINGS_PERCENT, EVICTION_PRICE)
         return replace(
             node_pool, consolidation_policy="WhenEmptyOrUnderutilized", consolidate_after=timedelta(), meta=meta
         )
 
-    return _change_pools(cluster, allow_consolidation), replace(settings, spot_to_spot=True)
+    return _change_pools(cluster, allow_consolidation), replace(settings, spot_to_spot=True, eviction_price_usd=0.0)
 
 
 def _lift_limits(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
@@ -161,7 +162,7 @@ _LIFT_BY_CAUSE: Final[dict[str, tuple[str, ConstraintLift]]] = {
     "consolidateAfter": ("pods changed recently: consolidateAfter has not elapsed yet", _lift_quiet_period),
     "protection": ("do-not-disrupt on nodes and pods, and PodDisruptionBudgets", _lift_protection),
     "policies": (
-        "consolidationPolicy, consolidateAfter: Never, minimum savings, spot-to-spot consolidation",
+        "consolidationPolicy, consolidateAfter: Never, minimum savings, eviction price, spot-to-spot consolidation",
         _lift_policies,
     ),
 }

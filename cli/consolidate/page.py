@@ -16,6 +16,7 @@ from cli.planning.unschedulable import MAX_LISTED_PODS
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
+from shared.decide.disruption.savings.command_value import CommandValue
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_usd_per_hour, format_usd_per_month, join_names
 from shared.model.core.taints import encode_taint
@@ -90,7 +91,22 @@ def _build_step_document(command: ProposedCommand, taints_by_pool: dict[str, lis
         ],
         "savingsUsdPerHour": savings,
         "savings": savings,
-        "message": command.message,
+        **_build_value_fields(command.value),
+        "message": command.explanation,
+    }
+
+
+def _build_value_fields(value: CommandValue | None) -> dict[str, Any]:
+    """Return what a step costs and for how long it is expected to save; nothing if it costs nothing."""
+    if value is None or value.cost.usd <= 0:
+        return {}
+    return {
+        "expectedSavingsUsd": round(value.savings_usd, 9),
+        "expectedSavingsSeconds": round(value.duration.expected.total_seconds()),
+        "expectedSavingsBasis": value.duration.basis,
+        "evictions": value.cost.evictions,
+        "evictionsUsd": round(value.cost.evictions_usd, 9),
+        "launchesUsd": round(value.cost.launches_usd, 9),
     }
 
 
@@ -215,7 +231,7 @@ def _render_step(number: int, step: ConsolidationStep, layout: TableOptions) -> 
         new_nodes = [f"{number} x {text}" if number > 1 else text for text, number in counts.items()]
         yield from wrap_text(f"with {join_names(new_nodes, layout.max_names)}", layout.width, "     ")
     saved, price = format_usd_per_hour(command.savings_usd_per_hour), format_usd_per_hour(step.price_usd_per_hour)
-    reason = command.message.removesuffix(f"; saves {saved}")
+    reason = command.explanation.removesuffix(f"; saves {saved}")
     yield from wrap_text(f"saves {saved}, remaining cost {price}: {reason}", layout.width, "     ")
 
 

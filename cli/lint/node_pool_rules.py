@@ -12,6 +12,7 @@ from cli.convert.reading.fixes import get_value_at
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.schema_checks import has_schema
 from cli.lint.finding import LintFinding, build_finding, get_object_name
+from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
 from shared.model.core.formatting import format_elapsed, join_names
 from shared.model.core.labels import WELL_KNOWN
@@ -54,6 +55,7 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
     for position, pool in enumerate(pools):
         source_object = source_by_name[pool.name]
         yield from _lint_expiration(source_object, pool)
+        yield from _lint_disruption_annotations(source_object, pool)
         yield from _lint_limits(source_object, pool, catalog)
         if tolerations:
             yield from _lint_taints(source_object, pool, tolerations)
@@ -95,6 +97,13 @@ def _lint_expiration(source_object: SourceObject, pool: NodePool) -> Iterator[Li
             path,
             f"nodes expire after {format_elapsed(pool.expire_after)}, despite budgets: write 24h or more, or Never",
         )
+
+
+def _lint_disruption_annotations(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:
+    for problem in parse_disruption_annotations(pool).problems:
+        key, _, message = problem.partition(": ")
+        fix = f"{message}; until it is fixed, the nodes are not disrupted voluntarily"
+        yield build_finding(source_object, "error", ("metadata", "annotations", key), fix)
 
 
 def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog | None) -> Iterator[LintFinding]:

@@ -60,14 +60,14 @@ def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node-cost",
         metavar="USD",
-        type=_parse_usd,
+        type=parse_usd,
         help="additional cost of each node in USD per hour, for example a license (default: "
         "$JOINER_NODE_COST_USD_PER_HOUR, else 0)",
     )
     parser.add_argument(
         "--volume-price",
         metavar="USD",
-        type=_parse_usd,
+        type=parse_usd,
         help="price of the nodes' EBS volumes in USD per GiB and month (default: $JOINER_VOLUME_USD_PER_GIB_MONTH, "
         "else 0.08)",
     )
@@ -131,7 +131,7 @@ def parse_duration_argument(text: str) -> timedelta:
     return parsed_duration
 
 
-def _parse_usd(text: str) -> float:
+def parse_usd(text: str) -> float:
     """Parse an amount of USD.
 
     Raises:

@@ -37,6 +37,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "Minimum savings of a consolidation, in percent of the cost of its nodes.",
     ),
+    names.EVICTION_PRICE: (
+        "NodePool",
+        "Price of evicting a pod from a node of the NodePool, in USD. Default: `joiner:eviction-price-usd`.",
+    ),
     names.IMAGE_SOAK: ("NodePool", "A duration for which one node runs a new image before the other nodes get it."),
     names.EXPIRY_JITTER: (
         "NodePool",

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from shared.cycles.interactions.workload_history import update_forecasts
 from shared.cycles.setup.decision_driver import DecisionDriver
 from shared.cycles.setup.options_from_settings import build_disruption_settings, build_scheduling_options
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
@@ -63,6 +64,7 @@ def run_disrupt(world: World, trigger: str) -> CycleReport:
             command_states=tuple(commands.values()),
             cursor=cursor.body,
             reported_verdicts=get_reported_verdicts(world.memory),
+            forecasts=update_forecasts(world, cluster, fence, problems),
         )
         report = DecisionDriver(world, fence, cluster).run(decide_disruption(cluster, inputs, deadline), inputs)
         if world.memory is not None:
@@ -88,6 +90,7 @@ def decide_disruption(
     """Advance commands, evaluate every node, begin new commands."""
     cluster_state, settings = ClusterState(cluster), inputs.decode_settings()
     scheduling_options, disruption_settings = build_scheduling_options(settings), build_disruption_settings(settings)
+    disruption_settings = replace(disruption_settings, forecasts=inputs.forecasts)
     pauses = parse_pause_settings(settings.disruption_paused, settings.drift_pause_percent)
     is_stopped, is_disruption_active = settings.mode == "plan", settings.disruption != "plan"
     queue = build_orchestration_queue(
@@ -107,6 +110,7 @@ def decide_disruption(
         command_nodes=busy_nodes,
         node_by_pod=find_expected_nodes(cluster_state, queue.command_states.values()),
         settings=disruption_settings,
+        command_states=queue.command_states.values(),
     )
     yield from queue.begin_commands(disruption_decision.commands if is_disruption_active else (), deadline)
     yield from queue.remove_leftovers()

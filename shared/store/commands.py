@@ -46,7 +46,7 @@ def delete_old_commands(command_states: dict[str, CommandState], world: World) -
     expired_names = [
         name
         for name, state in sorted(command_states.items())
-        if not state.is_open and now - state.phase_since > ENDED_COMMAND_TTL
+        if not state.is_open and now - state.phase_since > _get_retention(state, world)
     ]
     for name in expired_names[:MAX_ROWS_DELETED_PER_CYCLE]:
         world.table.remove(COMMAND_KIND, name, version=command_states.pop(name).version)
@@ -63,7 +63,7 @@ def write_command(command_state: CommandState, world: World, fence: FencingToken
     stored_state = without_replacement_details(command_state)
     body_state = replace(stored_state, fencing_token=fence.version, version=0)
     body = msgspec.json.encode(body_state, order="deterministic").decode()
-    expires_at = None if command_state.is_open else command_state.phase_since + ENDED_COMMAND_TTL
+    expires_at = None if command_state.is_open else command_state.phase_since + _get_retention(command_state, world)
     row = world.table.write(COMMAND_KIND, name, body, version=command_state.version, expires_at=expires_at, fence=fence)
     return replace(stored_state, fencing_token=fence.version, version=row.version)
 
@@ -97,6 +97,12 @@ def write_cursor(row: TableRow, cursor: str, world: World, fence: FencingToken) 
     if cursor == row.body or world.settings.mode == "plan":
         return
     try_write(world.table, CURSOR_KIND, CURSOR_NAME, cursor, version=row.version, fence=fence)
+
+
+def _get_retention(command_state: CommandState, world: World) -> timedelta:
+    """Return how long an ended command is kept: as long as it may pause disruption, or its workloads cool down."""
+    cooldown = world.settings.workload_cooldown_period if command_state.command.workloads else timedelta()
+    return max(ENDED_COMMAND_TTL, cooldown)
 
 
 def _strip_replacements(command: DisruptionCommand) -> DisruptionCommand:

@@ -3,7 +3,7 @@
 import msgspec
 
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings, parse_disruption_settings
-from shared.decide.disruption.methods.payback import NODE_OVERLAP_PERIOD
+from shared.decide.disruption.savings.disruption_cost import NODE_OVERLAP_PERIOD
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerLimits
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.instance_types.capacity import CapacitySettings
@@ -24,13 +24,18 @@ def build_scheduling_options(settings: Settings) -> SchedulingOptions:
 
 
 def build_disruption_settings(settings: Settings) -> DisruptionSettings:
-    """Return the disruption settings of a deployment; a replacement must pay back its cost."""
+    """Return the disruption settings of a deployment; a disruption must pay for its evictions and launches."""
     disruption_settings = parse_disruption_settings(
         settings.disruption_budgets,
         settings.disruption_time_zone,
         spot_to_spot=settings.gates.spot_to_spot_consolidation,
     )
-    return msgspec.structs.replace(disruption_settings, overlap=NODE_OVERLAP_PERIOD)
+    return msgspec.structs.replace(
+        disruption_settings,
+        overlap=NODE_OVERLAP_PERIOD,
+        eviction_price_usd=settings.eviction_price_usd,
+        workload_cooldown=settings.workload_cooldown_period,
+    )
 
 
 def build_launch_policy(settings: Settings) -> LaunchPolicy:

@@ -11,19 +11,26 @@ from typing import Final
 import msgspec
 
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
+from shared.decide.disruption.budgets.workload_cooldown import COOLDOWN_REASON, WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.drift.drift import DRIFTED
-from shared.decide.disruption.methods.balanced_policy import BalancedEvaluator
+from shared.decide.disruption.methods.candidate_order import (
+    build_price_sort_key,
+    build_ratio_sort_key,
+    rotate_to_cursor,
+)
 from shared.decide.disruption.methods.consolidation import Consolidation
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.drift_replacement import DriftReplacement, replace_static_nodes
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, convert_to_command, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
+from shared.decide.disruption.savings.balanced_policy import BalancedEvaluator
+from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.scheduling.packing.node_costs import compute_extra_costs_by_node_pool
-from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND, DisruptionCommand
+from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND, CommandState, DisruptionCommand
 from shared.model.decisions.disruption_verdict import BlockedVerdict, DisruptedVerdict, KeptVerdict, Verdict
 from shared.model.decisions.placement import SchedulingOptions
 from shared.state.cluster_state import ClusterState
@@ -57,16 +64,19 @@ def decide_node_disruption(
     command_nodes: frozenset[str] = frozenset(),
     node_by_pod: Mapping[str, str] = NO_EXPECTED_PODS,
     settings: DisruptionSettings = DEFAULT_SETTINGS,
+    command_states: Iterable[CommandState] = (),
 ) -> DisruptionDecision:
     """Return which nodes to disrupt now.
 
     *paused_reasons*: reasons that are paused, ``pool/reason`` for those of one NodePool, `EVERYTHING` for all.
     *command_nodes*: names of nodes in running commands, which count as removed. *node_by_pod*: where the pods of these
     commands are expected; their other pods are wherever they fit. *is_time_over* returns whether the time limit is
-    reached; candidates that were not reached come first in the next run if it gets *cursor*.
+    reached; candidates that were not reached come first in the next run if it gets *cursor*. *command_states*: open
+    commands and recent ones, for the cool-down of workloads.
     """
     context = DisruptionContext(cluster_state, options, command_nodes, node_by_pod, settings)
-    controller = _DisruptionController(context, frozenset(paused_reasons), is_time_over or _return_false)
+    cooldown = WorkloadCooldown(settings.workload_cooldown, command_states, cluster_state.taken_at)
+    controller = _DisruptionController(context, frozenset(paused_reasons), cooldown, is_time_over or _return_false)
     return controller.run(cursor)
 
 
@@ -74,9 +84,17 @@ class _DisruptionController:
     """The state of one disruption run."""
 
     def __init__(
-        self, context: DisruptionContext, paused_reasons: frozenset[str], is_time_over: Callable[[], bool]
+        self,
+        context: DisruptionContext,
+        paused_reasons: frozenset[str],
+        cooldown: WorkloadCooldown,
+        is_time_over: Callable[[], bool],
     ) -> None:
+        self._cooldown = cooldown
         self._context, self._paused_reasons, self._is_time_over = context, paused_reasons, is_time_over
+        self._prices = DisruptionPrices(
+            eviction_usd=context.settings.eviction_price_usd, overlap=context.settings.overlap
+        )
         self._proposed_commands: list[ProposedCommand] = []
         self._verdicts: dict[str, Verdict] = {}
         self._disrupted_nodes: set[str] = set()
@@ -101,7 +119,9 @@ class _DisruptionController:
                 self._verdicts[target.name] = _build_disrupted_verdict(target, proposed_command)
         return DisruptionDecision(
             commands=tuple(
-                convert_to_command(proposal, self._context.cluster_state.snapshot)
+                convert_to_command(
+                    proposal, self._context.cluster_state.snapshot, self._cooldown.list_workloads(proposal.targets)
+                )
                 for proposal in self._proposed_commands
             ),
             verdicts=tuple(verdict for _, verdict in sorted(self._verdicts.items())),
@@ -111,12 +131,21 @@ class _DisruptionController:
 
     def _add_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         for proposed_command in proposed_commands:
+            message = (
+                ""
+                if proposed_command.reason == EMPTY_REASON
+                else self._cooldown.explain_refusal(proposed_command.targets)
+            )
+            if message:
+                self._verdicts |= {target.name: _keep_cooling(target, message) for target in proposed_command.targets}
+                continue
+            self._cooldown.reserve(proposed_command.targets)
             self._proposed_commands.append(proposed_command)
             self._disrupted_nodes.update(target.name for target in proposed_command.targets)
 
     def _find_empty_nodes(self, candidates: Iterable[Candidate]) -> None:
         context, empty_candidates = self._context, list[Candidate]()
-        for candidate in sorted(candidates, key=_build_ratio_sort_key):
+        for candidate in sorted(candidates, key=build_ratio_sort_key):
             kept_verdict = explain_emptiness_refusal(
                 candidate, context.cluster_state, context.buffer_nodes
             ) or self._find_pause_verdict(candidate, EMPTY_REASON)
@@ -145,14 +174,16 @@ class _DisruptionController:
         for candidate in candidates.values():
             if candidate.is_empty():
                 continue
-            kept_verdict = explain_consolidation_refusal(
-                candidate, self._context.cluster_state
-            ) or self._find_pause_verdict(candidate, UNDERUTILIZED_REASON)
+            kept_verdict = (
+                explain_consolidation_refusal(candidate, self._context.cluster_state)
+                or self._find_pause_verdict(candidate, UNDERUTILIZED_REASON)
+                or self._find_cooldown_verdict(candidate)
+            )
             if kept_verdict is None:
                 eligible_candidates.append(candidate)
             else:
                 self._verdicts[candidate.name] = kept_verdict
-        return sorted(eligible_candidates, key=_build_price_sort_key)
+        return sorted(eligible_candidates, key=build_price_sort_key)
 
     def _replace_drifted_nodes(self, eligible: list[Candidate]) -> None:
         if not any(self._context.has_drifted(state) for state in self._context.cluster_state.nodes):
@@ -165,14 +196,18 @@ class _DisruptionController:
                 or not self._context.has_drifted(candidate.state)
             ):
                 continue
-            kept_verdict = self._find_pause_verdict(candidate, DRIFTED)
+            kept_verdict = self._find_pause_verdict(candidate, DRIFTED) or self._find_cooldown_verdict(candidate)
             if kept_verdict is None:
                 drifted_candidates.append(candidate)
             else:
                 self._verdicts[candidate.name] = kept_verdict
         static_candidates = [drifted for drifted in drifted_candidates if drifted.pool.replicas is not None]
         proposed_commands, blocked_verdicts = replace_static_nodes(
-            static_candidates, self._context.cluster_state, self._context.budget_tracker, self._context.command_nodes
+            static_candidates,
+            self._context.cluster_state,
+            self._context.budget_tracker,
+            self._context.command_nodes,
+            self._prices,
         )
         self._add_commands(proposed_commands)
         self._verdicts |= {drifted.node: drifted for drifted in blocked_verdicts}
@@ -181,7 +216,7 @@ class _DisruptionController:
             return
         self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible)
         drift_replacement = DriftReplacement(
-            setup, replacement_finder, self._context.budget_tracker, self._is_time_over
+            setup, replacement_finder, self._context.budget_tracker, self._prices, self._is_time_over
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
         self._verdicts |= drift_replacement.blocked_verdicts
@@ -193,7 +228,9 @@ class _DisruptionController:
     def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
         if not eligible:
             return ""
-        evaluator = BalancedEvaluator(self._context.cluster_state, candidates, self._context.settings.overlap)
+        evaluator = BalancedEvaluator(
+            self._context.cluster_state, candidates, self._prices, self._context.settings.forecasts
+        )
         consolidation, proposed_commands = self._find_deletions(eligible, cursor, evaluator)
         if (
             proposed_commands
@@ -201,11 +238,11 @@ class _DisruptionController:
             and len(eligible) <= MAX_CANDIDATES_FOR_TWO_ORDERS
             and not self._is_time_over()
         ):
-            reordered_candidates = sorted(eligible, key=_build_ratio_sort_key)
+            reordered_candidates = sorted(eligible, key=build_ratio_sort_key)
             other_consolidation, other_commands = self._find_deletions(reordered_candidates, cursor, evaluator)
-            if _sum_savings(other_commands) > MIN_IMPROVEMENT_RATIO * _sum_savings(proposed_commands):
+            if _sum_net_savings(other_commands) > MIN_IMPROVEMENT_RATIO * _sum_net_savings(proposed_commands):
                 consolidation, proposed_commands, eligible = other_consolidation, other_commands, reordered_candidates
-        self._add_commands([*proposed_commands, *consolidation.find_replacements(_rotate_to_cursor(cursor, eligible))])
+        self._add_commands([*proposed_commands, *consolidation.find_replacements(rotate_to_cursor(cursor, eligible))])
         self._verdicts |= consolidation.kept_verdicts
         for candidate in consolidation.candidates_over_budget:
             self._verdicts[candidate.name] = self._block_over_budget(candidate, UNDERUTILIZED_REASON)
@@ -219,9 +256,9 @@ class _DisruptionController:
         setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible)
         context.close_recently_changed_nodes(setup)
         extra_cost_by_pool = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
-        checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.explain_refusal)
+        checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.evaluate)
         consolidation = Consolidation(ConsolidationContext(setup, checks, extra_cost_by_pool, self._is_time_over))
-        return consolidation, consolidation.find_deletions(_rotate_to_cursor(cursor, eligible))
+        return consolidation, consolidation.find_deletions(rotate_to_cursor(cursor, eligible))
 
     def _find_pause_verdict(self, candidate: Candidate, reason: str) -> KeptVerdict | None:
         if not self._paused_reasons & {reason, f"{candidate.pool.name}/{reason}", EVERYTHING}:
@@ -231,6 +268,10 @@ class _DisruptionController:
         return KeptVerdict(
             node=candidate.name, reason="Paused", message=f"disruption for reason {reason} is paused{pool_text}"
         )
+
+    def _find_cooldown_verdict(self, candidate: Candidate) -> KeptVerdict | None:
+        message = self._cooldown.explain_refusal((candidate,))
+        return _keep_cooling(candidate, message) if message else None
 
     def _block_over_budget(self, candidate: Candidate, reason: str) -> BlockedVerdict:
         return BlockedVerdict(
@@ -244,31 +285,17 @@ def _build_disrupted_verdict(candidate: Candidate, proposed_command: ProposedCom
     return DisruptedVerdict(
         node=candidate.name,
         reason=proposed_command.reason,
-        message=proposed_command.message,
+        message=proposed_command.explanation,
         price_usd_per_hour=candidate.price_usd_per_hour,
     )
 
 
-def _rotate_to_cursor(cursor: str, eligible: list[Candidate]) -> list[Candidate]:
-    """Return the candidates starting with the one named *cursor*, if it exists."""
-    start_index = next((place for place, candidate in enumerate(eligible) if candidate.name == cursor), 0)
-    return eligible[start_index:] + eligible[:start_index]
+def _keep_cooling(candidate: Candidate, message: str) -> KeptVerdict:
+    return KeptVerdict(node=candidate.name, reason=COOLDOWN_REASON, message=message)
 
 
-def _build_price_sort_key(candidate: Candidate) -> tuple[float, float, str]:
-    """Return a sort key with the highest price first.
-
-    Karpenter sorts by price for each pod, which results in higher total cost.
-    """
-    return -candidate.price_usd_per_hour, candidate.reschedule_cost, candidate.name
-
-
-def _build_ratio_sort_key(candidate: Candidate) -> tuple[float, str]:
-    return -candidate.savings_ratio, candidate.name
-
-
-def _sum_savings(proposed_commands: Iterable[ProposedCommand]) -> float:
-    return sum(proposal.savings_usd_per_hour for proposal in proposed_commands)
+def _sum_net_savings(proposed_commands: Iterable[ProposedCommand]) -> float:
+    return sum(proposal.net_usd_per_hour for proposal in proposed_commands)
 
 
 def _return_false() -> bool:

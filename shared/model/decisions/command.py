@@ -48,6 +48,8 @@ class DisruptionCommand(msgspec.Struct, frozen=True, kw_only=True):
     nominations: Pairs = msgspec.field(default=(), name="homes")
     """The expected node of each pod, as (``shop/cart``, name of a node or of a replacement), sorted."""
     savings_usd_per_hour: float = 0.0
+    workloads: tuple[str, ...] = ()
+    """With a cool-down of workloads: those that it evicts pods of, like ``shop/Deployment/web``, sorted."""
     message: str = msgspec.field(default="", name="why")
 
     def list_node_names(self) -> frozenset[str]:
@@ -63,9 +65,10 @@ def build_command(
     replacements: tuple[CreateNodeClaim, ...] = (),
     nominations: Pairs = (),
     savings_usd_per_hour: float = 0.0,
+    workloads: tuple[str, ...] = (),
     message: str = "",
 ) -> DisruptionCommand:
-    """Return the command with sorted targets and nominations; savings and message are not part of its id."""
+    """Return the command with sorted targets and nominations; savings, workloads and message are not part of its id."""
     sorted_targets = tuple(sorted(targets, key=lambda target: (target.node, target.claim)))
     content = msgspec.json.encode(
         (reason, method, sorted_targets, [replacement.claim for replacement in replacements]), order="sorted"
@@ -78,6 +81,7 @@ def build_command(
         replacements=replacements,
         nominations=tuple(sorted(nominations)),
         savings_usd_per_hour=savings_usd_per_hour,
+        workloads=workloads,
         message=message,
     )
 

@@ -47,7 +47,7 @@ class WorkloadRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_d
     @property
     def size(self) -> int:
         """Its largest mean CPU requests, in millicores and tenths of replicas: the smallest workloads are dropped."""
-        return max(max(self.means), self.current_total) * max(self.cpu_milli, 1)
+        return max(*self.means, self.current_total) * max(self.cpu_milli, 1)
 
 
 class WorkloadHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

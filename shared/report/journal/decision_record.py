@@ -30,6 +30,7 @@ from shared.model.decisions.action import (
 from shared.model.decisions.command import CommandState
 from shared.model.decisions.decision_answers import RecordedAnswer
 from shared.model.decisions.interruption_message import InterruptionMessage
+from shared.model.decisions.workload_history import DemandForecast
 from shared.ports.world import World
 from shared.report.journal.journal import DecisionNote
 from shared.report.journal.journal_entries import ReportedVerdicts
@@ -74,6 +75,8 @@ class DecisionInputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Versions of the planner's lease whose holders never released it."""
     launch_groups: tuple[LaunchGroup, ...] = ()
     """Of `lifecycle`: the launch groups, which the stored ClusterSnapshot lacks."""
+    forecasts: tuple[DemandForecast, ...] = ()
+    """Of `disrupt`: the demand forecasts of the workload history."""
     answers: tuple[RecordedAnswer, ...] | None = None
     """The answers to the decision's requests, in order; None: written by a version that did not record them."""
 

@@ -11,6 +11,7 @@ PEOPLES = frozenset(
         labels.DISRUPTION_PAUSED,
         labels.DISRUPTION_RESUMED,
         labels.DISRUPTION_WINDOWS,
+        labels.EVICTION_PRICE,
         labels.EXPIRY_JITTER,
         labels.IMAGE_SOAK,
         labels.LAUNCHES_PAUSED,

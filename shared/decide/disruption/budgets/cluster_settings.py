@@ -9,6 +9,7 @@ from shared.decide.disruption.budgets.budget import compute_min_allowed
 from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone
 from shared.model.core.metadata import Problem
 from shared.model.core.units import parse_duration
+from shared.model.decisions.workload_history import DemandForecast
 from shared.model.karpenter.node_pool import DisruptionBudget
 
 EVERYTHING = "*"
@@ -28,12 +29,18 @@ class DisruptionSettings(msgspec.Struct, frozen=True, kw_only=True):
     time_zone: str = "UTC"
     """Time zone of the schedules of *budgets*."""
     overlap: timedelta = timedelta()
-    """How long new nodes run beside old ones and are paid for; 0: payback is not considered."""
+    """How long new nodes run beside old ones and are paid for; 0: new nodes cost nothing while both run."""
+    eviction_price_usd: float = 0.0
+    """The price of evicting a normal pod, in NodePools without their own price."""
+    workload_cooldown: timedelta = timedelta()
+    """How long a workload is left alone after a disruption; 0: off."""
     frees_limits: bool = False
     """Whether disrupted nodes release their share of limits at once, as in Karpenter.
 
     If replacements have to be launched first, the limit reservations would reject them.
     """
+    forecasts: tuple[DemandForecast, ...] = ()
+    """How much capacity NodePools will need, by the workload history; empty: there is no history."""
     problem: str = ""
     """Which setting is invalid: no node is disrupted voluntarily until it is corrected."""
 

@@ -2,6 +2,7 @@
 
 * joiner.dev/minimum-savings-usd-per-hour: "0.05"
 * joiner.dev/minimum-savings-percent: "10"
+* joiner.dev/eviction-price-usd: "0.02": the price of evicting a pod from a node of the NodePool
 * joiner.dev/budget-time-zone: Europe/Berlin: time zone of the NodePool's budget schedules
 * joiner.dev/disruption-windows: "0 22 * * mon-fri 8h; 0 0 * * sat 48h": disruption only in these windows; same time
   zone
@@ -23,6 +24,7 @@ from shared.decide.scheduling.templates.expiration_jitter import MAX_JITTER_PERC
 from shared.model.core.labels import (
     BUDGET_TIME_ZONE,
     DISRUPTION_WINDOWS,
+    EVICTION_PRICE,
     EXPIRY_JITTER,
     IMAGE_SOAK,
     MINIMUM_SAVINGS_PERCENT,
@@ -48,6 +50,8 @@ class NodePoolDisruptionAnnotations(msgspec.Struct, frozen=True, kw_only=True):
 
     minimum_usd_per_hour: float = 0.0
     minimum_percent: float = 0.0
+    eviction_price_usd: float | None = None
+    """None: the price of the deployment."""
     zone: str = "UTC"
     windows: tuple[DisruptionWindow, ...] = ()
     """Empty: disruption is allowed at any time."""
@@ -100,11 +104,15 @@ def get_time_zone(name: str) -> tzinfo:
         raise ValueError(f"{name!r} is not a time zone: write a name like Europe/Berlin") from None
 
 
-def _parse_amount(text: str) -> float:
+def _parse_eviction_price(text: str) -> float:
+    return _parse_amount(text, "USD per eviction")
+
+
+def _parse_amount(text: str, unit: str = "USD per hour") -> float:
     try:
         amount = float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is not an amount in USD per hour: write a number like 0.05") from None
+        raise ValueError(f"{text!r} is not an amount in {unit}: write a number like 0.05") from None
     if not 0 <= amount < float("inf"):
         raise ValueError(f"{text!r} is below zero")
     return amount
@@ -157,6 +165,7 @@ _PARSERS: Final = {
     IMAGE_SOAK: ("image_soak", _parse_soak_time),
     MINIMUM_SAVINGS_USD: ("minimum_usd_per_hour", _parse_amount),
     MINIMUM_SAVINGS_PERCENT: ("minimum_percent", _parse_percent),
+    EVICTION_PRICE: ("eviction_price_usd", _parse_eviction_price),
     BUDGET_TIME_ZONE: ("zone", _parse_time_zone),
     DISRUPTION_WINDOWS: ("windows", _parse_windows),
 }

@@ -7,14 +7,15 @@ from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
-from shared.decide.disruption.methods.replacement_result import ReplacementRefusal
+from shared.decide.disruption.savings.command_value import CommandValue, merge_values
+from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.model.core.formatting import format_usd_per_hour
 from shared.model.decisions.disruption_verdict import KeptVerdict
 
 UNDERUTILIZED_REASON: Final = "Underutilized"
-SavingsCheck = Callable[[Sequence[Candidate], float], ReplacementRefusal | None]
-"""Return None if the savings justify the disruption of these nodes, else the reason why not."""
+SavingsCheck = Callable[[Sequence[Candidate], float], CommandValue | ReplacementRefusal]
+"""Return the value of disrupting these nodes for these savings, or why the savings do not justify it."""
 
 
 class ConsolidationContext:
@@ -29,7 +30,7 @@ class ConsolidationContext:
     ) -> None:
         """Search in the simulation of *setup*; *extra_cost_by_pool*: cost of a node in addition to its instance."""
         self.setup, self.simulation = setup, setup.simulation
-        self.replacement_finder, self.budget_tracker, self.check_savings = checks
+        self.replacement_finder, self.budget_tracker, self.evaluate_savings = checks
         self.extra_cost_by_pool, self.is_over = extra_cost_by_pool, is_over
         self.kept_verdicts: dict[str, KeptVerdict] = {}
         self.unreached_names: list[str] = []
@@ -74,6 +75,9 @@ class ConsolidationContext:
     def build_deletion(self, targets: Sequence[Candidate], moves: tuple[tuple[str, str], ...]) -> ProposedCommand:
         """Return a proposed command that removes *targets* without a new node; *moves*: nodes of their pods."""
         savings = sum_prices(targets)
+        values = [self.evaluate_savings((target,), target.price_usd_per_hour) for target in targets]
+        single_values = [value for value in values if isinstance(value, CommandValue)]
+        value = merge_values(single_values) if len(single_values) == len(targets) else self._get_value(targets, savings)
         subject = "its pods" if len(targets) == 1 else f"the pods of the {len(targets)} nodes"
         return ProposedCommand(
             method="SingleNode" if len(targets) == 1 else "MultiNode",
@@ -81,5 +85,11 @@ class ConsolidationContext:
             targets=tuple(targets),
             moves=moves,
             price_usd_per_hour=savings,
-            message=f"{subject} fit on other nodes; saves {format_usd_per_hour(savings)}",
+            value=value,
+            message=f"{subject} fit on other nodes"
+            + ("" if value is not None and value.cost.usd > 0 else f"; saves {format_usd_per_hour(savings)}"),
         )
+
+    def _get_value(self, targets: Sequence[Candidate], savings_usd_per_hour: float) -> CommandValue | None:
+        value = self.evaluate_savings(targets, savings_usd_per_hour)
+        return value if isinstance(value, CommandValue) else None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
+from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND
 
@@ -28,9 +29,8 @@ class DeletionSearch:
                 break
             if not self._context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
                 continue
-            if self._context.check_savings((candidate,), candidate.price_usd_per_hour) is None and self._is_deletable(
-                candidate
-            ):
+            value = self._context.evaluate_savings((candidate,), candidate.price_usd_per_hour)
+            if isinstance(value, CommandValue) and self._is_deletable(candidate):
                 deletable_candidates.append(candidate)
                 self._context.budget_tracker.reserve((candidate,))
         self._context.budget_tracker.release(deletable_candidates)

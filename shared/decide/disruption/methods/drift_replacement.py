@@ -17,6 +17,7 @@ from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.methods.replacement_result import Replacement
+from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, compute_disruption_cost
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.provisioning.static_capacity import build_static_node_claim, is_node_pool_usable
@@ -34,11 +35,12 @@ MAX_NEW_NODES_PER_NODE: Final = 100
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def build_drift_sort_key(candidate: Candidate) -> tuple[bool, datetime, str]:
-    """Return a sort key: nodes without reschedulable pods first, then nodes by drift time, longest first."""
+def build_drift_sort_key(candidate: Candidate, prices: DisruptionPrices) -> tuple[bool, datetime, float, str]:
+    """Return a sort key: nodes without reschedulable pods first, then longest drifted, then the cheapest evictions."""
     drifted_condition = find_condition(candidate.claim.conditions, DRIFTED)
     since = drifted_condition.since if drifted_condition is not None else None
-    return bool(candidate.reschedulable_pods), since or _EPOCH, candidate.name
+    evictions_usd = compute_disruption_cost((candidate,), prices, 0.0).usd
+    return bool(candidate.reschedulable_pods), since or _EPOCH, evictions_usd, candidate.name
 
 
 def get_drift_reason(candidate: Candidate) -> str:
@@ -55,11 +57,13 @@ class DriftReplacement:
         setup: SimulationSetup,
         replacement_finder: ReplacementFinder,
         budget_tracker: BudgetTracker,
+        prices: DisruptionPrices,
         is_over: Callable[[], bool],
     ) -> None:
         """Replace in the simulation of *setup*."""
         self._setup, self._simulation = setup, setup.simulation
         self._replacement_finder, self._budget_tracker, self._is_over = replacement_finder, budget_tracker, is_over
+        self._prices = prices
         self.blocked_verdicts: dict[str, BlockedVerdict] = {}
 
     def find_replacements(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
@@ -68,7 +72,7 @@ class DriftReplacement:
         self._simulation.prepare_warm_start(
             self._simulation.list_pods_on(drifted_candidate.name for drifted_candidate in candidates)
         )
-        for candidate in sorted(candidates, key=build_drift_sort_key):
+        for candidate in sorted(candidates, key=lambda drifted: build_drift_sort_key(drifted, self._prices)):
             if self._is_over():
                 self._block(candidate, "NotReached", "not reached within the time limit")
             elif not self._budget_tracker.has_budget_for((candidate,), DRIFTED):
@@ -132,6 +136,7 @@ def replace_static_nodes(
     cluster_state: ClusterState,
     budget_tracker: BudgetTracker,
     command_nodes: frozenset[str],
+    prices: DisruptionPrices,
 ) -> tuple[list[ProposedCommand], list[BlockedVerdict]]:
     """Return the replacements of drifted *candidates* in static NodePools, and why other candidates are blocked."""
     candidates_by_pool: dict[str, list[Candidate]] = {}
@@ -140,7 +145,7 @@ def replace_static_nodes(
     proposed_commands: list[ProposedCommand] = []
     blocked_verdicts: list[BlockedVerdict] = []
     for _, pool_candidates in sorted(candidates_by_pool.items()):
-        pool_candidates.sort(key=build_drift_sort_key)
+        pool_candidates.sort(key=lambda drifted: build_drift_sort_key(drifted, prices))
         allowed_nodes = _count_allowed_nodes(pool_candidates[0].pool, cluster_state, command_nodes)
         for candidate in pool_candidates:
             message = "" if allowed_nodes > 0 else _explain_missing_capacity(candidate.pool, cluster_state)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from shared.decide.disruption.candidates import Candidate
+from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.scheduling.templates.node_claim_builder import build_node_claim
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.action import CreateNodeClaim
@@ -26,7 +27,20 @@ class ProposedCommand(msgspec.Struct, frozen=True, kw_only=True):
     """Pods and the names of the nodes or NodeClaims they are expected on, in an order in which they can be bound."""
     price_usd_per_hour: float = 0.0
     """Current cost of the targets, as far as their prices are known."""
+    value: CommandValue | None = None
+    """What it saves and costs; None: it does not have to pay (emptiness, drift)."""
     message: str = ""
+
+    @property
+    def net_usd_per_hour(self) -> float:
+        """The savings less the costs, spread over the expected duration of the savings."""
+        return self.savings_usd_per_hour if self.value is None else self.value.net_usd_per_hour
+
+    @property
+    def explanation(self) -> str:
+        """The message, with what the command saves and costs if it costs anything."""
+        value_text = self.value.format() if self.value is not None else ""
+        return f"{self.message}; {value_text}" if value_text else self.message
 
     @property
     def savings_usd_per_hour(self) -> float:
@@ -39,14 +53,16 @@ def sum_prices(targets: Iterable[Candidate]) -> float:
     return sum(candidate.price_usd_per_hour for candidate in targets)
 
 
-def convert_to_command(proposed_command: ProposedCommand, cluster: ClusterSnapshot) -> DisruptionCommand:
-    """Return *proposed_command* as a disruption command."""
+def convert_to_command(
+    proposed_command: ProposedCommand, cluster: ClusterSnapshot, workloads: tuple[str, ...] = ()
+) -> DisruptionCommand:
+    """Return *proposed_command* as a disruption command; *workloads*: those that it evicts pods of."""
     pools = {pool.name: pool for pool in cluster.node_pools}
     replacements = [
         CreateNodeClaim(
             claim=build_node_claim(node, pools[node.node_pool], cluster),
             pods=node.pods,
-            message=proposed_command.message,
+            message=proposed_command.explanation,
         )
         for node in proposed_command.new_nodes
     ]
@@ -60,7 +76,8 @@ def convert_to_command(proposed_command: ProposedCommand, cluster: ClusterSnapsh
         replacements=tuple(replacements),
         nominations=proposed_command.moves,
         savings_usd_per_hour=round(proposed_command.savings_usd_per_hour, 9),
-        message=proposed_command.message,
+        workloads=workloads,
+        message=proposed_command.explanation,
     )
 
 

@@ -5,7 +5,8 @@ from math import inf
 from typing import Final
 
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.methods.replacement_result import Replacement, ReplacementRefusal
+from shared.decide.disruption.methods.replacement_result import Replacement
+from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.scheduling.instance_types.instance_type_index import get_offering_kind
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
 from shared.decide.scheduling.instance_types.price_order import PriceOrder, PriceOrders

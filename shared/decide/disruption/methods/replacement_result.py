@@ -8,13 +8,6 @@ from shared.model.core.requirements import Requirements
 from shared.model.decisions.placement import CheapestOffering
 
 
-class ReplacementRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is no replacement."""
-
-    reason: str
-    message: str
-
-
 class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     """A node that may be launched as a replacement."""
 

@@ -7,6 +7,7 @@ from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement_result import Replacement
+from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.model.core.formatting import format_count, format_usd_per_hour
@@ -96,7 +97,11 @@ class SeveralReplacements:
             *COST_RATIO_STEPS,
         )
         return next(
-            (part for part in ratios if self._context.check_savings(targets, price_usd_per_hour * (1 - part)) is None),
+            (
+                part
+                for part in ratios
+                if isinstance(self._context.evaluate_savings(targets, price_usd_per_hour * (1 - part)), CommandValue)
+            ),
             0.0,
         )
 
@@ -114,7 +119,8 @@ class SeveralReplacements:
             cost_ratio = MAX_COST_RATIO if len(open_nodes) < len(targets) else MAX_COST_RATIO_WITHOUT_FEWER_NODES
             replacements = self._find_replacements_below(targets, open_nodes, cost_ratio * price)
         savings = price - sum(replacement.cheapest.price_usd_per_hour for replacement in replacements)
-        if not replacements or self._context.check_savings(targets, savings) is not None:
+        value = self._context.evaluate_savings(targets, savings)
+        if not replacements or not isinstance(value, CommandValue):
             simulation.roll_back()
             return None
         new_nodes = [
@@ -135,6 +141,7 @@ class SeveralReplacements:
             new_nodes=tuple(new_nodes),
             moves=pod_moves,
             price_usd_per_hour=price,
+            value=value,
             message=(
                 f"replaces {format_count(len(targets), 'node')} ({format_usd_per_hour(price)}) with "
                 f"{len(new_nodes)} cheaper nodes"

@@ -14,7 +14,9 @@ from shared.decide.disruption.methods.consolidation_context import (
     ConsolidationContext,
 )
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
-from shared.decide.disruption.methods.replacement_result import Replacement, ReplacementRefusal
+from shared.decide.disruption.methods.replacement_result import Replacement
+from shared.decide.disruption.savings.command_value import CommandValue
+from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
@@ -38,7 +40,9 @@ class SingleAndMultiNodeConsolidation:
         """Search in the simulation of *context*."""
         self._context = context
         self.candidates_over_budget: list[Candidate] = []
-        self._single_savings: dict[str, float] = {}
+        self._single_net_savings: dict[str, float] = {}
+        self._worthwhile_nodes: set[str] = set()
+        """Names of candidates whose removal alone saves money."""
 
     def find_replacements(self, candidates: list[Candidate]) -> list[ProposedCommand]:
         """Return proposed commands: sets of *candidates* to remove by launching one cheaper node."""
@@ -50,7 +54,7 @@ class SingleAndMultiNodeConsolidation:
                 ]
                 candidates = candidates[:position]
                 break
-            self._single_savings[candidate.name] = self._evaluate_single(candidate)
+            self._single_net_savings[candidate.name] = self._evaluate_single(candidate)
         trials = min(max(MAX_SET_TRIALS_PER_RUN // max(len(candidates), 1), MIN_TRIALS_PER_SET), MAX_TRIALS_PER_SET)
         for position, seed in enumerate(candidates):
             if self._context.is_over():
@@ -64,27 +68,29 @@ class SingleAndMultiNodeConsolidation:
         return proposed_commands
 
     def _evaluate_single(self, candidate: Candidate) -> float:
-        """Return the savings if *candidate* is removed alone, or 0 and record the reason if that is not possible."""
+        """Return the net savings if *candidate* is removed alone, or 0 and record why that is not possible."""
         if not self._context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
             self.candidates_over_budget.append(candidate)
             return 0.0
         simulation = self._context.simulation
         simulation.begin(max_new_nodes=1)
-        savings = self._simulate_removal(
+        value = self._simulate_removal(
             [candidate], self._context.count_new_nodes(), simulation.clear_node(simulation.node_numbers[candidate.name])
         )
         simulation.roll_back()
-        if isinstance(savings, ReplacementRefusal):
+        if isinstance(value, ReplacementRefusal):
             self._context.kept_verdicts[candidate.name] = KeptVerdict(
-                node=candidate.name, reason=savings.reason, message=savings.message
+                node=candidate.name, reason=value.reason, message=value.message
             )
             return 0.0
-        return savings
+        if value.savings_usd_per_hour > MIN_SAVINGS_USD_PER_HOUR:
+            self._worthwhile_nodes.add(candidate.name)
+        return value.net_usd_per_hour
 
     def _simulate_removal(
         self, targets: Sequence[Candidate], open_count_before: int, pods: Iterable[Pod]
-    ) -> float | ReplacementRefusal:
-        """Place *pods* and return the savings if *targets* are removed, or the reason why that is not possible."""
+    ) -> CommandValue | ReplacementRefusal:
+        """Place *pods* and return the value if *targets* are removed, or the reason why that is not possible."""
         unplaced_classes = self._context.simulation.place_pods(pods)
         unplannable_pod = next(
             (name for candidate in targets if (name := self._context.find_unplannable_pod(candidate))), ""
@@ -99,12 +105,11 @@ class SingleAndMultiNodeConsolidation:
         price = sum_prices(targets)
         open_nodes = self._context.simulation.packing.open_nodes[open_count_before:]
         if not open_nodes:
-            return self._context.check_savings(targets, price) or price
+            return self._context.evaluate_savings(targets, price)
         replacement = self._context.replacement_finder.find_cheaper(open_nodes[0], targets)
         if isinstance(replacement, ReplacementRefusal):
             return self._explain_refusal(replacement, open_nodes[0], price)
-        savings = price - replacement.cheapest.price_usd_per_hour
-        return self._context.check_savings(targets, savings) or savings
+        return self._context.evaluate_savings(targets, price - replacement.cheapest.price_usd_per_hour)
 
     def _explain_unplaced(self, unplaced_classes: Sequence[PodEquivalenceClass]) -> ReplacementRefusal:
         is_node_opened = self._context.simulation.packing.max_new_nodes == 0
@@ -125,7 +130,8 @@ class SingleAndMultiNodeConsolidation:
         simulation, open_count_before = self._context.simulation, self._context.count_new_nodes()
         if not self._context.budget_tracker.has_budget_for((seed,), UNDERUTILIZED_REASON):
             return None
-        targets, savings = [seed], self._single_savings.get(seed.name, 0.0)
+        targets, net_savings = [seed], self._single_net_savings.get(seed.name, 0.0)
+        is_worthwhile = seed.name in self._worthwhile_nodes
         simulation.begin(max_new_nodes=1)
         if simulation.place_pods(
             simulation.clear_node(simulation.node_numbers[seed.name])
@@ -141,29 +147,30 @@ class SingleAndMultiNodeConsolidation:
                 continue
             trials -= 1
             simulation.begin(max_new_nodes=1 - (len(simulation.packing.open_nodes) - open_count_before))
-            set_savings = self._simulate_removal(
+            set_value = self._simulate_removal(
                 [*targets, candidate], open_count_before, simulation.clear_node(simulation.node_numbers[candidate.name])
             )
             if (
-                isinstance(set_savings, ReplacementRefusal)
-                or set_savings <= savings + self._single_savings.get(candidate.name, 0.0) + MIN_SAVINGS_USD_PER_HOUR
+                isinstance(set_value, ReplacementRefusal)
+                or set_value.net_usd_per_hour
+                <= net_savings + self._single_net_savings.get(candidate.name, 0.0) + MIN_SAVINGS_USD_PER_HOUR
             ):
                 simulation.roll_back()
                 continue
             simulation.commit()
             targets.append(candidate)
-            savings = set_savings
+            net_savings, is_worthwhile = set_value.net_usd_per_hour, True
         simulation.roll_back()
-        return self._confirm_set(targets) if savings > MIN_SAVINGS_USD_PER_HOUR else None
+        return self._confirm_set(targets) if is_worthwhile else None
 
     def _confirm_set(self, targets: list[Candidate]) -> ProposedCommand | None:
         simulation = self._context.simulation
         while targets:
             open_count_before, savepoint = self._context.count_new_nodes(), simulation.begin(max_new_nodes=1)
             pods = [pod for target in targets for pod in simulation.clear_node(simulation.node_numbers[target.name])]
-            savings = self._simulate_removal(targets, open_count_before, pods)
-            if isinstance(savings, float) and savings > MIN_SAVINGS_USD_PER_HOUR:
-                proposed_command = self._build_proposed_command(targets, open_count_before, savepoint.placements)
+            value = self._simulate_removal(targets, open_count_before, pods)
+            if isinstance(value, CommandValue) and value.savings_usd_per_hour > MIN_SAVINGS_USD_PER_HOUR:
+                proposed_command = self._build_proposed_command(targets, open_count_before, savepoint.placements, value)
                 simulation.commit()
                 simulation.seal_open_nodes()
                 return proposed_command
@@ -172,7 +179,7 @@ class SingleAndMultiNodeConsolidation:
         return None
 
     def _build_proposed_command(
-        self, targets: list[Candidate], open_count_before: int, moves: list[tuple[Pod, int]]
+        self, targets: list[Candidate], open_count_before: int, moves: list[tuple[Pod, int]], value: CommandValue
     ) -> ProposedCommand:
         simulation = self._context.simulation
         open_nodes = simulation.packing.open_nodes[open_count_before:]
@@ -194,6 +201,7 @@ class SingleAndMultiNodeConsolidation:
             new_nodes=(node,),
             moves=list_pod_moves(simulation, moves, names),
             price_usd_per_hour=price,
+            value=value,
             message=(
                 f"replaces {format_count(len(targets), 'node')} ({format_usd_per_hour(price)}) with {offering_text}"
             ),

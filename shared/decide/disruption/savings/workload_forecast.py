@@ -23,6 +23,7 @@ from shared.model.decisions.workload_history import (
 )
 from shared.model.kubernetes.pod_classes import is_reschedulable
 from shared.state.cluster_state import ClusterState
+from shared.state.state_node import StateNode
 
 FORECAST_HOURS: Final = 24
 MIN_KNOWN_PERCENT: Final = 50
@@ -49,52 +50,71 @@ def forecast_demand(
     hour of the last observed day; without any, its current replicas.
     """
     current = {workload.name: workload for workload in observed_workloads}
-    record_by_name = {record.name: record for record in history.workloads} | {
-        name: _build_unknown_record(workload)
-        for name, workload in current.items()
-        if all(record.name != name for record in history.workloads)
+    record_by_name = {name: _build_unknown_record(workload) for name, workload in current.items()} | {
+        record.name: record for record in history.workloads
     }
     records_by_pool: dict[str, list[WorkloadRecord]] = {}
     for _, record in sorted(record_by_name.items()):
         if record.pool:
             records_by_pool.setdefault(record.pool, []).append(record)
-    forecasts = (
-        _forecast_pool(pool, records, current, now) for pool, records in sorted(records_by_pool.items())
-    )
+    forecasts = (_forecast_pool(pool, records, current, now) for pool, records in sorted(records_by_pool.items()))
     return tuple(forecast for forecast in forecasts if forecast is not None)
 
 
-def estimate_forecast_duration(
-    targets: Sequence[Candidate],
-    removed_share: float,
-    forecasts: Iterable[DemandForecast],
-    cluster_state: ClusterState,
-) -> SavingsDuration | None:
-    """Return how long *targets* are not needed; None without a forecast for each of their NodePools.
+class ForecastDurations:
+    """How long the savings of commands last by the forecasts of their NodePools."""
 
-    *removed_share*: the part of their capacity that is not replaced, estimated by price. The capacity is needed again
-    in the first hour in which the forecast, less its error, exceeds the capacity that is left. The error of the
-    duration is the time by which it is shorter if demand is higher than forecast by its error.
-    """
-    forecast_by_pool = {forecast.pool: forecast for forecast in forecasts}
-    durations = []
-    for pool in sorted({target.pool.name for target in targets}):
-        forecast = forecast_by_pool.get(pool)
-        if forecast is None:
-            return None
-        pool_targets = [target for target in targets if target.pool.name == pool]
-        capacity = _compute_remaining_capacity(pool, pool_targets, removed_share, cluster_state)
-        durations.append(_estimate_pool_duration(forecast, capacity, cluster_state.taken_at))
-    return min(durations, key=lambda duration: duration.expected, default=None)
+    def __init__(self, forecasts: Iterable[DemandForecast], cluster_state: ClusterState) -> None:
+        """Sum the capacity of each NodePool that has a forecast."""
+        self._forecast_by_pool = {forecast.pool: forecast for forecast in forecasts}
+        self._now = cluster_state.taken_at
+        self._capacity_by_node = {
+            state.name: _compute_capacity(state)
+            for state in cluster_state.nodes
+            if state.pool in self._forecast_by_pool and not state.is_marked_for_deletion()
+        }
+        self._capacity_by_pool = dict.fromkeys(self._forecast_by_pool, (0, 0))
+        for state in cluster_state.nodes:
+            cpu_milli, memory_bytes = self._capacity_by_node.get(state.name, (0, 0))
+            if state.pool in self._capacity_by_pool:
+                pool_cpu_milli, pool_memory_bytes = self._capacity_by_pool[state.pool]
+                self._capacity_by_pool[state.pool] = (pool_cpu_milli + cpu_milli, pool_memory_bytes + memory_bytes)
+
+    def estimate(self, targets: Sequence[Candidate], removed_share: float) -> SavingsDuration | None:
+        """Return how long *targets* are not needed; None without a forecast for each of their NodePools.
+
+        *removed_share*: the part of their capacity that is not replaced, estimated by price. The capacity is needed
+        again in the first hour in which the forecast, less its error, exceeds the capacity that is left. The error of
+        the duration is the time by which it is shorter if demand is higher than the forecast by its error.
+        """
+        durations = []
+        for pool in sorted({target.pool.name for target in targets}):
+            forecast = self._forecast_by_pool.get(pool)
+            if forecast is None:
+                return None
+            capacities = [
+                self._capacity_by_node.get(target.name, (0, 0)) for target in targets if target.pool.name == pool
+            ]
+            cpu_milli, memory_bytes = self._capacity_by_pool[pool]
+            remaining_capacity = (
+                cpu_milli - int(removed_share * sum(capacity[0] for capacity in capacities)),
+                memory_bytes - int(removed_share * sum(capacity[1] for capacity in capacities)),
+            )
+            durations.append(_estimate_pool_duration(forecast, remaining_capacity, self._now))
+        return min(durations, key=lambda duration: duration.expected, default=None)
 
 
 def _estimate_pool_duration(forecast: DemandForecast, capacity: tuple[int, int], now: datetime) -> SavingsDuration:
     expected = _find_duration(forecast, capacity, now, -1)
     error = max(expected - _find_duration(forecast, capacity, now, 1), timedelta())
-    weeks_text = f"replicas of {format_count(forecast.weeks, 'week')}" if forecast.weeks else "replicas of the last days"
+    weeks_text = (
+        f"replicas of {format_count(forecast.weeks, 'week')}" if forecast.weeks else "replicas of the last days"
+    )
     if expected >= MAX_SAVINGS_DURATION:
         return SavingsDuration(
-            expected=expected, basis=f"NodePool {forecast.pool} needs no more capacity for a day by {weeks_text}", error=error
+            expected=expected,
+            basis=f"NodePool {forecast.pool} needs no more capacity for a day by {weeks_text}",
+            error=error,
         )
     needed_at = now + expected
     return SavingsDuration(
@@ -115,21 +135,14 @@ def _find_duration(forecast: DemandForecast, capacity: tuple[int, int], now: dat
     return MAX_SAVINGS_DURATION
 
 
-def _compute_remaining_capacity(
-    pool: str, targets: Sequence[Candidate], removed_share: float, cluster_state: ClusterState
-) -> tuple[int, int]:
-    """Return CPU and memory for the pods of workloads on the nodes of *pool* once *targets* are gone."""
-    target_names = {target.name for target in targets}
-    cpu_milli = memory_bytes = 0.0
-    for state in cluster_state.nodes:
-        if state.pool != pool or state.is_marked_for_deletion():
-            continue
-        part = 1 - removed_share if state.name in target_names else 1.0
-        allocatable = state.compute_allocatable()
-        fixed_pods = [pod for pod in state.pods if not is_reschedulable(pod) and not pod.is_terminal()]
-        cpu_milli += part * (allocatable[CPU] - sum(pod.spec.requests[CPU] for pod in fixed_pods))
-        memory_bytes += part * (allocatable[MEMORY] - sum(pod.spec.requests[MEMORY] for pod in fixed_pods))
-    return int(cpu_milli), int(memory_bytes)
+def _compute_capacity(state: StateNode) -> tuple[int, int]:
+    """Return CPU and memory of *state* for the pods of workloads: without DaemonSet pods and static pods."""
+    allocatable = state.compute_allocatable()
+    fixed_pods = [pod for pod in state.pods if not is_reschedulable(pod) and not pod.is_terminal()]
+    return (
+        allocatable[CPU] - sum(pod.spec.requests[CPU] for pod in fixed_pods),
+        allocatable[MEMORY] - sum(pod.spec.requests[MEMORY] for pod in fixed_pods),
+    )
 
 
 def _forecast_pool(
@@ -164,7 +177,8 @@ def _sum_estimates(estimates: Sequence[tuple[WorkloadRecord, _Estimate]]) -> Hou
     return HourlyDemand(
         cpu_milli=sum(estimate.mean * record.cpu_milli for record, estimate in estimates) // TENTHS,
         memory_bytes=sum(estimate.mean * record.memory_bytes for record, estimate in estimates) // TENTHS,
-        cpu_error_milli=isqrt(sum((estimate.error * record.cpu_milli) ** 2 for record, estimate in estimates)) // TENTHS,
+        cpu_error_milli=isqrt(sum((estimate.error * record.cpu_milli) ** 2 for record, estimate in estimates))
+        // TENTHS,
         memory_error_bytes=isqrt(sum((estimate.error * record.memory_bytes) ** 2 for record, estimate in estimates))
         // TENTHS,
     )

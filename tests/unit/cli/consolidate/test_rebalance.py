@@ -75,6 +75,7 @@ PAUSED = {"joiner.dev/disruption-paused": "true by anna"}
         (make_pool_with_disruption(consolidationPolicy="WhenEmpty"), {}, "policies"),
         (make_pool_with_disruption(consolidateAfter="Never"), {}, "policies"),
         (make_annotated_pool(**{"joiner.dev/minimum-savings-usd-per-hour": "5"}), {}, "policies"),
+        (make_annotated_pool(**{"joiner.dev/eviction-price-usd": "500000"}), {}, "policies"),
     ],
 )
 def test_cause_of_excess_cost_is_reported(

@@ -57,6 +57,7 @@ def make_annotations(key: str, value: object) -> Object:
 REQUIREMENT = "spec.template.spec.requirements[0]"
 ANNOTATIONS = "metadata.annotations."
 DO_NOT = "karpenter.sh/do-not-disrupt"
+EVICTION_PRICE = "joiner.dev/eviction-price-usd"
 BUDGET = {"nodes": "0", "schedule": "0 9 * * mon-frid", "duration": "8h"}
 CPUS = make_requirement("karpenter.k8s.aws/instance-cpu", "In", "4")
 
@@ -192,6 +193,12 @@ def test_valid_manifests_have_no_findings(lint: Any) -> None:
         ),
         (make_pod(make_annotations(DO_NOT, "True")), "warning", ANNOTATIONS + DO_NOT, 'write "true"'),
         (make_pod(make_annotations(DO_NOT, "false")), "warning", ANNOTATIONS + DO_NOT, "remove it"),
+        (
+            make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(EVICTION_PRICE, "cheap")},
+            "error",
+            ANNOTATIONS + EVICTION_PRICE,
+            "'cheap' is not an amount in USD per eviction: write a number like 0.05",
+        ),
         (make_pod({"labels": {"a": 1}}), "error", "metadata.labels.a", 'in quotes: "1"'),
         (make_pod(nodeSelector={"a": True}), "error", "spec.nodeSelector.a", 'in quotes: "true"'),
         (make_pod(tolerations=[{"key": "a", "value": 1}]), "error", "spec.tolerations[0].value", 'in quotes: "1"'),

@@ -6,7 +6,9 @@ from msgspec.structs import replace
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.candidates import Candidate, evaluate_candidate
 from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, is_within_consolidate_after
-from shared.decide.disruption.methods.balanced_policy import BALANCED_POLICY, BalancedEvaluator
+from shared.decide.disruption.savings.balanced_policy import BALANCED_POLICY, BalancedEvaluator
+from shared.decide.disruption.savings.command_value import CommandValue
+from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.model.cloud_provider.instance_type import InstanceType, Offering
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
@@ -59,9 +61,9 @@ def build_two_pool_cluster() -> ClusterSnapshot:
 def test_balanced_policy_is_checked_for_every_node_pool_of_a_command() -> None:
     cluster = build_two_pool_cluster()
     evaluator, candidates = build_balanced_evaluator(cluster), find_candidates_by_name(cluster)
-    assert evaluator.explain_refusal((candidates["a"],), 0.8) is None
-    together = evaluator.explain_refusal((candidates["a"], candidates["c"]), 0.9)
-    assert together is not None
+    assert isinstance(evaluator.evaluate((candidates["a"],), 0.8), CommandValue)
+    together = evaluator.evaluate((candidates["a"], candidates["c"]), 0.9)
+    assert isinstance(together, ReplacementRefusal)
     assert together.reason == "NotBalanced"
 
 

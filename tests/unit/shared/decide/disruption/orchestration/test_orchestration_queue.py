@@ -24,6 +24,7 @@ from shared.store.commands import (
     CURSOR_KIND,
     ENDED_COMMAND_TTL,
     MAX_ROWS_DELETED_PER_CYCLE,
+    delete_old_commands,
     read_commands,
     read_cursor,
     write_command,
@@ -102,6 +103,28 @@ def test_ended_command_is_kept_without_details_until_its_ttl() -> None:
     [read] = read_commands(idle.build_world(), []).values()
     assert [replacement.claim.name for replacement in read.command.replacements] == ["new"]
     assert (read.command.nominations, read.command.replacements[0].message) == ((), "")
+
+
+@pytest.mark.parametrize(("workloads", "kept_hours"), [(("shop/Deployment/web",), 4), ((), 1)])
+def test_row_of_an_ended_command_is_kept_for_the_cooldown_of_its_workloads(
+    workloads: tuple[str, ...], kept_hours: int
+) -> None:
+    idle = Idle()
+    world = idle.build_world()
+    world = replace_fields(world, settings=replace_fields(world.settings, workload_cooldown="4h"))
+    command = replace_fields(make_command("a"), workloads=workloads)
+    command_state = make_command_state(command, "DONE", since=idle.clock.get_time())
+    with hold_lease(world, "planner") as fence:
+        assert fence is not None
+        write_command(command_state, world, fence)
+    [row] = idle.table.list_rows(COMMAND_KIND)
+    assert row.expires_at == idle.clock.get_time() + timedelta(hours=kept_hours)
+    for hours, is_kept in ((kept_hours, True), (kept_hours + 0.1, False)):
+        command_states = read_commands(world, [])
+        ended_at = idle.clock.get_time() - timedelta(hours=hours)
+        command_states = {name: replace_fields(state, phase_since=ended_at) for name, state in command_states.items()}
+        delete_old_commands(command_states, world)
+        assert bool(command_states) is is_kept
 
 
 def test_unreadable_command_row_is_reported() -> None:

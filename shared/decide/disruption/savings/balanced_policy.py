@@ -1,4 +1,4 @@
-"""Checks whether savings justify a disruption: NodePool savings thresholds and Karpenter's `Balanced` policy.
+"""Checks whether savings justify a disruption: NodePool thresholds, Karpenter's `Balanced` policy, and its cost.
 
 Balanced: the share of the NodePool's cost that a command saves must be at least half the share of the NodePool's
 disruption that it causes. Only NodePools with that policy are checked; the NodePool of the nodes that receive the pods
@@ -6,7 +6,6 @@ is not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from math import inf
 from typing import Final
 
@@ -17,16 +16,21 @@ from shared.decide.disruption.budgets.node_pool_annotations import (
     parse_disruption_annotations,
 )
 from shared.decide.disruption.candidates import Candidate, compute_reschedule_cost
-from shared.decide.disruption.methods.payback import explain_payback_wait
-from shared.decide.disruption.methods.replacement_result import ReplacementRefusal
+from shared.decide.disruption.savings.command_value import CommandValue, compute_command_value
+from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
+from shared.decide.disruption.savings.refusal import ReplacementRefusal
+from shared.decide.disruption.savings.workload_forecast import ForecastDurations
 from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
+from shared.model.decisions.workload_history import DemandForecast
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
 
 BALANCED_POLICY: Final = "Balanced"
 MIN_BALANCED_SCORE_RATIO: Final = 0.5
 """1/k with k = 2."""
+FREE: Final = DisruptionPrices()
+"""Neither evictions nor launches cost anything."""
 
 
 class NodePoolTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,20 +44,22 @@ class BalancedEvaluator:
     """Decides whether a saving justifies the disruption of its targets."""
 
     def __init__(
-        self, cluster_state: ClusterState, candidates: Mapping[str, Candidate], overlap: timedelta = timedelta()
+        self,
+        cluster_state: ClusterState,
+        candidates: Mapping[str, Candidate],
+        prices: DisruptionPrices = FREE,
+        forecasts: Iterable[DemandForecast] = (),
     ) -> None:
-        """Sum the NodePools; *candidates*: by name, whether or not a method selects them.
-
-        New nodes run beside the nodes they replace for the duration *overlap*.
-        """
-        self._now, self._overlap = cluster_state.taken_at, overlap
+        """Sum the NodePools; *candidates*: by name, whether or not a method selects them."""
+        self._forecast_durations = ForecastDurations(forecasts, cluster_state)
+        self._now, self._prices = cluster_state.taken_at, prices
         pools = {candidate.pool.name: candidate.pool for candidate in candidates.values()}
         self._annotations = {name: parse_disruption_annotations(pool) for name, pool in pools.items()}
         balanced = {name for name, pool in pools.items() if pool.consolidation_policy == BALANCED_POLICY}
         self._totals = {name: _compute_totals(name, cluster_state, candidates) for name in sorted(balanced)}
 
-    def explain_refusal(self, targets: Sequence[Candidate], savings_usd_per_hour: float) -> ReplacementRefusal | None:
-        """Return why *targets* should stay despite *savings_usd_per_hour*, or None if they may be disrupted."""
+    def evaluate(self, targets: Sequence[Candidate], savings_usd_per_hour: float) -> CommandValue | ReplacementRefusal:
+        """Return the value of disrupting *targets*, or why they should stay despite *savings_usd_per_hour*."""
         price_usd_per_hour = sum(candidate.price_usd_per_hour for candidate in targets)
         for name in sorted({candidate.pool.name for candidate in targets}):
             refusal = _check_thresholds(self._annotations[name], savings_usd_per_hour, price_usd_per_hour)
@@ -61,8 +67,12 @@ class BalancedEvaluator:
                 refusal = self._check_balanced(name, targets, savings_usd_per_hour, price_usd_per_hour)
             if refusal is not None:
                 return refusal
-        message = explain_payback_wait(targets, savings_usd_per_hour, price_usd_per_hour, self._now, self._overlap)
-        return ReplacementRefusal(reason="PaybackPending", message=message) if message else None
+        removed_share = savings_usd_per_hour / price_usd_per_hour if price_usd_per_hour > 0 else 1.0
+        forecast_duration = self._forecast_durations.estimate(targets, removed_share)
+        value = compute_command_value(targets, savings_usd_per_hour, self._prices, self._now, forecast_duration)
+        if value.is_worthwhile():
+            return value
+        return ReplacementRefusal(reason="PaybackPending", message=value.format_refusal(self._now))
 
     def compute_score(self, pool: str, targets: Iterable[Candidate], saved: float, price: float) -> float:
         """Return the saved share of *pool*'s cost divided by the share of its disruption."""

@@ -1,0 +1,1 @@
+"""Whether a disruption pays: its savings, how long they last, and what it costs."""

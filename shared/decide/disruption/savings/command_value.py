@@ -1,0 +1,115 @@
+"""The one rule of consolidation: a disruption pays if its savings, for as long as they last, exceed what it costs.
+
+Savings per hour, multiplied by their expected duration, must cover the evictions and the launches. No disruption has to
+save for longer than a day: a node that stays cheap to remove for a day is removed.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from shared.decide.disruption.candidates import Candidate
+from shared.decide.disruption.savings.disruption_cost import (
+    DisruptionCost,
+    DisruptionPrices,
+    compute_disruption_cost,
+    format_amount,
+)
+from shared.decide.disruption.savings.savings_duration import (
+    MAX_SAVINGS_DURATION,
+    SavingsDuration,
+    estimate_savings_duration,
+)
+from shared.model.core.formatting import format_elapsed, format_usd_per_hour
+
+_ONE_HOUR: Final = timedelta(hours=1)
+_MIN_DURATION: Final = timedelta(minutes=1)
+"""The shortest duration over which costs are spread."""
+
+
+class CommandValue(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command saves, for how long, and what it costs."""
+
+    savings_usd_per_hour: float
+    duration: SavingsDuration
+    cost: DisruptionCost
+
+    @property
+    def payback_period(self) -> timedelta:
+        """The time until the savings have paid for the disruption; at most a day."""
+        if self.cost.usd <= 0:
+            return timedelta()
+        if self.savings_usd_per_hour <= 0:
+            return MAX_SAVINGS_DURATION
+        hours = self.cost.usd / self.savings_usd_per_hour
+        return timedelta(hours=min(hours, MAX_SAVINGS_DURATION / _ONE_HOUR))
+
+    @property
+    def savings_usd(self) -> float:
+        """The savings in the expected duration."""
+        return self.savings_usd_per_hour * (self.duration.expected / _ONE_HOUR)
+
+    @property
+    def net_usd_per_hour(self) -> float:
+        """The savings less the costs, which are spread over the expected duration."""
+        hours = max(self.duration.expected, _MIN_DURATION) / _ONE_HOUR
+        return self.savings_usd_per_hour - self.cost.usd / hours
+
+    def is_worthwhile(self) -> bool:
+        """Return whether the savings are expected to last for the payback period."""
+        return self.duration.expected >= self.payback_period
+
+    def format(self) -> str:
+        """Return the sum of a command that pays, "" if it costs nothing."""
+        if self.cost.usd <= 0:
+            return ""
+        savings, duration = format_amount(self.savings_usd), format_elapsed(self.duration.expected)
+        return f"saves {savings} over an expected {duration}, costs {self.cost.format()}"
+
+    def format_refusal(self, now: datetime) -> str:
+        """Return the sum of a command that does not pay yet, and when it will if nothing changes."""
+        pays_at = now + self.payback_period - self.duration.expected
+        return (
+            f"would save {format_usd_per_hour(self.savings_usd_per_hour)}, costs {self.cost.format()}: waits until "
+            f"{pays_at:%Y-%m-%d %H:%M:%S} UTC, when its pods have not changed for {format_elapsed(self.payback_period)}"
+        )
+
+
+def compute_command_value(
+    targets: Sequence[Candidate],
+    savings_usd_per_hour: float,
+    prices: DisruptionPrices,
+    now: datetime,
+    forecast_duration: SavingsDuration | None = None,
+) -> CommandValue:
+    """Return the value of disrupting *targets* together, which saves *savings_usd_per_hour*.
+
+    Without a *forecast_duration*, the savings are expected to last for as long as the pods have not changed.
+    """
+    new_nodes_usd_per_hour = sum(target.price_usd_per_hour for target in targets) - savings_usd_per_hour
+    return CommandValue(
+        savings_usd_per_hour=savings_usd_per_hour,
+        duration=forecast_duration or estimate_savings_duration(targets, now),
+        cost=compute_disruption_cost(targets, prices, new_nodes_usd_per_hour),
+    )
+
+
+def merge_values(values: Sequence[CommandValue]) -> CommandValue:
+    """Return the value of disruptions that each pay on their own: their savings, costs, and mean duration."""
+    savings_usd_per_hour = sum(value.savings_usd_per_hour for value in values)
+    savings_usd = sum(value.savings_usd for value in values)
+    first_duration = min((value.duration for value in values), key=lambda duration: duration.expected)
+    return CommandValue(
+        savings_usd_per_hour=savings_usd_per_hour,
+        duration=msgspec.structs.replace(first_duration, expected=_ONE_HOUR * (savings_usd / savings_usd_per_hour))
+        if savings_usd_per_hour > 0
+        else first_duration,
+        cost=DisruptionCost(
+            evictions=sum(value.cost.evictions for value in values),
+            evictions_usd=sum(value.cost.evictions_usd for value in values),
+            overlap=max(value.cost.overlap for value in values),
+            launches_usd=sum(value.cost.launches_usd for value in values),
+        ),
+    )

@@ -1,0 +1,95 @@
+"""What a disruption costs: the evictions of its pods, and new nodes that run beside the old ones.
+
+A normal eviction costs the eviction price: the annotation joiner.dev/eviction-price-usd of the pod's NodePool, or the
+setting of the deployment. The eviction cost of a pod (its deletion cost and its priority) multiplies the price. Pods
+that need no other node, for example those of DaemonSets, cost nothing, and neither do pods with an eviction cost
+below 0.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
+from shared.decide.disruption.candidates import Candidate
+from shared.model.core.formatting import format_count, format_elapsed, format_usd
+from shared.model.kubernetes.eviction_cost import compute_eviction_cost
+
+NODE_OVERLAP_PERIOD: Final = timedelta(minutes=3)
+"""How long both nodes are paid for: the instance boots, and pods move one after the other."""
+_ONE_HOUR: Final = timedelta(hours=1)
+_MIN_USD_IN_CENTS: Final = 0.01
+
+
+class DisruptionPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """The prices of evictions and launches in a deployment."""
+
+    eviction_usd: float = 0.0
+    """Of a normal pod, in NodePools without the annotation."""
+    overlap: timedelta = timedelta()
+    """How long new nodes run beside the nodes that they replace."""
+
+
+class DisruptionCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a disruption costs, once."""
+
+    evictions: int = 0
+    """Number of evicted pods."""
+    evictions_usd: float = 0.0
+    overlap: timedelta = timedelta()
+    """How long both the old and the new nodes run; 0: there are no new nodes."""
+    launches_usd: float = 0.0
+    """The price of the new nodes during *overlap*."""
+
+    @property
+    def usd(self) -> float:
+        """The sum in USD."""
+        return self.evictions_usd + self.launches_usd
+
+    def format(self) -> str:
+        """Return the sum in words, "" if nothing has a price.
+
+        >>> DisruptionCost(evictions=6, evictions_usd=0.12, overlap=NODE_OVERLAP_PERIOD, launches_usd=0.01).format()
+        '6 evictions = $0.12 and 3m of both nodes = $0.01'
+        """
+        parts = []
+        if self.evictions_usd > 0:
+            parts.append(f"{format_count(self.evictions, 'eviction')} = {format_amount(self.evictions_usd)}")
+        if self.launches_usd > 0:
+            parts.append(f"{format_elapsed(self.overlap)} of both nodes = {format_amount(self.launches_usd)}")
+        return " and ".join(parts)
+
+
+def compute_disruption_cost(
+    targets: Iterable[Candidate], prices: DisruptionPrices, new_nodes_usd_per_hour: float
+) -> DisruptionCost:
+    """Return what it costs to disrupt *targets*; *new_nodes_usd_per_hour*: the price of their replacements."""
+    evictions, evictions_usd = 0, 0.0
+    for target in targets:
+        pod_costs = [max(compute_eviction_cost(pod), 0.0) for pod in target.reschedulable_pods]
+        evictions += len(pod_costs)
+        evictions_usd += get_eviction_price(target, prices) * sum(pod_costs)
+    launches_usd = max(new_nodes_usd_per_hour, 0.0) * (prices.overlap / _ONE_HOUR)
+    return DisruptionCost(
+        evictions=evictions,
+        evictions_usd=evictions_usd,
+        overlap=prices.overlap if launches_usd > 0 else timedelta(),
+        launches_usd=launches_usd,
+    )
+
+
+def get_eviction_price(candidate: Candidate, prices: DisruptionPrices) -> float:
+    """Return the price of evicting a normal pod from *candidate*, in USD."""
+    annotated_price = parse_disruption_annotations(candidate.pool).eviction_price_usd
+    return prices.eviction_usd if annotated_price is None else annotated_price
+
+
+def format_amount(amount_usd: float) -> str:
+    """Format an amount of money in cents, or with four decimals below one cent.
+
+    >>> format_amount(0.42), format_amount(0.0051)
+    ('$0.42', '$0.0051')
+    """
+    return format_usd(amount_usd, 2 if amount_usd >= _MIN_USD_IN_CENTS else 4)
