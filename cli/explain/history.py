@@ -164,7 +164,7 @@ def list_action_objects(action: actions.Action) -> ObjectNames:  # noqa: PLR0911
             return frozenset(("Instance", instance_id) for instance_id in action.instance_ids)
         case actions.TaintNode() | actions.RegisterNode():
             return frozenset((("Node", action.name),))
-        case actions.EvictPod() | actions.DeletePod() | actions.NominatePod():
+        case actions.EvictPod() | actions.DeletePod() | actions.NominatePod() | actions.SetDeletionCost():
             return frozenset((("Pod", f"{action.namespace}/{action.name}"),))
         case actions.PublishEvent():
             name = f"{action.namespace}/{action.name}" if action.namespace else action.name

@@ -27,7 +27,7 @@ def build_action_key(action: actions.Action) -> Hashable:  # noqa: PLR0911 - one
             return type(action).__name__, action.kind, action.name
         case actions.LaunchInstances():
             return "launch", action.group.claims
-        case actions.EvictPod() | actions.DeletePod() | actions.NominatePod():
+        case actions.EvictPod() | actions.DeletePod() | actions.NominatePod() | actions.SetDeletionCost():
             return type(action).__name__, action.namespace, action.name
         case actions.TerminateInstances():
             return "end", action.message
@@ -79,6 +79,9 @@ def describe_action(action: actions.Action) -> tuple[str, str]:  # noqa: C901, P
             return f"Pod {action.namespace}/{action.name} deleted on {action.node}", reason
         case actions.NominatePod():
             return f"Pod {action.namespace}/{action.name} nominated for {action.node}", action.message
+        case actions.SetDeletionCost():
+            effect = "removed" if action.cost is None else f"set to {action.cost}"
+            return f"deletion cost of Pod {action.namespace}/{action.name} on {action.node} {effect}", action.message
         case actions.TagInstance():
             return f"{action.instance_id} tagged", f"{', '.join(key for key, _ in action.tags)}: {action.message}"
         case actions.RegisterNode():

@@ -58,6 +58,10 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.NODECLASS: ("Node, NodeClaim, EC2 tag", "Label: name of the EC2NodeClass."),
     names.REGISTERED: ("Node", "Label: `true` after the Node got its labels and taints."),
     names.INITIALIZED: ("Node", "Label: `true` after the Node was Ready with all its resources."),
+    names.OWN_DELETION_COST: (
+        "pod",
+        "The deletion cost that Joiner has set. If that of Kubernetes differs, a user has set it, and Joiner keeps it.",
+    ),
     names.NODEPOOL_HASH: ("NodePool, NodeClaim", "Hash of the NodePool's template. A different value causes drift."),
     names.NODEPOOL_HASH_VERSION: ("NodePool, NodeClaim", "Version of the algorithm of this hash."),
     names.NODECLASS_HASH: ("EC2NodeClass, NodeClaim", "Hash of the EC2NodeClass. A different value causes drift."),

@@ -18,23 +18,36 @@ from constructs import Construct, IDependable
 
 from infra.functions.functions import INSTALLER_SPEC, Functions
 from infra.settings.settings import StackOptions
+from shared.settings import ChosenSettings
 
 MANIFEST_FOLDER: Final = Path(__file__).resolve().parents[2] / "shared"
+DEFAULT_SETTINGS: Final = ChosenSettings()
 MANIFESTS_FILENAME: Final = "manifests.json"
 """Shipped with the code of the functions, which have no YAML parser."""
 ADMIN_POLICY: Final = "AmazonEKSClusterAdminPolicy"
 """No lesser EKS access policy allows writing CRDs and cluster roles."""
 
 
+def build_manifests(settings: ChosenSettings = DEFAULT_SETTINGS) -> bytes:
+    """Return all objects to install as one JSON list; *settings* enable optional rules of the ClusterRole."""
+    installer_folder = MANIFEST_FOLDER / "installer"
+    optional_rules = msgspec.yaml.decode((installer_folder / "optional_rbac.yaml").read_text())
+    return _build_manifests(frozenset(name for name in optional_rules if getattr(settings, name) == "on"))
+
+
 @cache
-def build_manifests() -> bytes:
-    """Return all objects to install as one JSON list."""
-    texts = [
+def _build_manifests(features: frozenset[str]) -> bytes:
+    installer_folder = MANIFEST_FOLDER / "installer"
+    paths = [
         *sorted((MANIFEST_FOLDER / "crds" / "manifests").glob("*.yaml")),
-        MANIFEST_FOLDER / "installer" / "priority.yaml",
-        MANIFEST_FOLDER / "installer" / "rbac.yaml",
+        installer_folder / "priority.yaml",
+        installer_folder / "rbac.yaml",
     ]
-    objects = [msgspec.yaml.decode(document) for path in texts for document in path.read_text().split("\n---\n")]
+    objects = [msgspec.yaml.decode(document) for path in paths for document in path.read_text().split("\n---\n")]
+    optional_rules = msgspec.yaml.decode((installer_folder / "optional_rbac.yaml").read_text())
+    [role] = [manifest for manifest in objects if manifest["kind"] == "ClusterRole"]
+    for feature in sorted(features):
+        role["rules"] += optional_rules[feature]
     return msgspec.json.encode(objects)
 
 
@@ -63,7 +76,11 @@ class InstallerConstruct(Construct):
         # exists, Lambda has assumed the role.
         self._access_entry.node.add_dependency(self._function, self._alias)
         self.installed = self._build_resource(
-            "Installed", {"Manifests": MANIFESTS_FILENAME, "Digest": sha256(build_manifests()).hexdigest()}
+            "Installed",
+            {
+                "Manifests": MANIFESTS_FILENAME,
+                "Digest": sha256(build_manifests(options)).hexdigest(),
+            },
         )
         self.installer_message: str = self.installed.get_att_string("Told")
 

@@ -28,6 +28,7 @@ from shared.model.decisions.action import (
     PatchStatus,
     PublishEvent,
     RegisterNode,
+    SetDeletionCost,
     TagInstance,
     TaintNode,
     TerminateInstances,
@@ -128,6 +129,8 @@ def _perform_batch(batch: Batch, world: World, fence: FencingToken | None) -> La
             writes.evict_pod(action, world.kube)
         case NominatePod():
             node_registration.nominate_pod(action, world.kube)
+        case SetDeletionCost():
+            writes.set_deletion_cost(action, world.kube)
         case DeletePod():
             writes.delete_pod(action, world.kube)
         case DeleteObject():

@@ -6,11 +6,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from shared.cycles.interactions.workload_history import update_forecasts
 from shared.cycles.setup.decision_driver import DecisionDriver
 from shared.cycles.setup.options_from_settings import build_disruption_settings, build_scheduling_options
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.cycles.setup.time_limit import Deadline, build_time_check
+from shared.decide.disruption.deletion_cost.deletion_costs import plan_deletion_costs
 from shared.decide.disruption.disruption_controller import decide_node_disruption
 from shared.decide.disruption.disruption_requeues import plan_disruption_requeues
 from shared.decide.disruption.drift.drifted_condition import describe_drift
@@ -62,6 +64,7 @@ def run_disrupt(world: World, trigger: str) -> CycleReport:
             command_states=tuple(commands.values()),
             cursor=cursor.body,
             reported_verdicts=get_reported_verdicts(world.memory),
+            forecasts=update_forecasts(world, cluster, fence, problems),
         )
         report = DecisionDriver(world, fence, cluster).run(decide_disruption(cluster, inputs, deadline), inputs)
         if world.memory is not None:
@@ -87,6 +90,7 @@ def decide_disruption(
     """Advance commands, evaluate every node, begin new commands."""
     cluster_state, settings = ClusterState(cluster), inputs.decode_settings()
     scheduling_options, disruption_settings = build_scheduling_options(settings), build_disruption_settings(settings)
+    disruption_settings = replace(disruption_settings, forecasts=inputs.forecasts)
     pauses = parse_pause_settings(settings.disruption_paused, settings.drift_pause_percent)
     is_stopped, is_disruption_active = settings.mode == "plan", settings.disruption != "plan"
     queue = build_orchestration_queue(
@@ -110,6 +114,12 @@ def decide_disruption(
     )
     yield from queue.begin_commands(disruption_decision.commands if is_disruption_active else (), deadline)
     yield from queue.remove_leftovers()
+    cost_outcomes: tuple[Outcome, ...] = ()
+    if settings.pod_deletion_cost == "on" and is_disruption_active and not is_stopped:
+        cost_actions = plan_deletion_costs(
+            cluster_state, command_nodes=queue.list_busy_nodes(), paused_reasons=list_paused_reasons(queue.pauses)
+        )
+        cost_outcomes = yield PerformActions(actions=cost_actions, is_guarded=True, is_last=True)
     verdicts = repairs.with_verdicts(
         disruption_decision.verdicts if is_disruption_active else convert_to_planned(disruption_decision.verdicts)
     )
@@ -118,7 +128,7 @@ def decide_disruption(
     event_verdicts = select_event_verdicts(new_verdicts, verdicts, memory, cluster.taken_at)
     event_actions = _list_event_actions(queue.pauses, verdicts, event_verdicts, cluster_state)
     event_outcomes: tuple[Outcome, ...] = yield PerformActions(actions=event_actions)
-    outcomes = (*queue.outcomes, *repair_outcomes, *event_outcomes)
+    outcomes = (*queue.outcomes, *repair_outcomes, *cost_outcomes, *event_outcomes)
     return DisruptionReport(
         cluster=cluster,
         outcomes=outcomes,

@@ -1,6 +1,6 @@
 """The Kubernetes permissions of the functions: what rbac.yaml grants, and what a live ClusterRole lacks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from shared.installer.manifests import Manifest, get_manifest_name
+from shared.settings import ChosenSettings
 
 RbacPermission = tuple[str, str, str]
 """Verb, API group ("" is the core group) and resource, as ``("patch", "karpenter.sh", "nodeclaims/status")``."""
@@ -19,10 +20,30 @@ class UnsupportedRbacError(Exception):
 
 
 @cache
-def read_rbac_manifests() -> tuple[Manifest, ...]:
-    """Return the ClusterRole of the functions and its binding, as they are installed."""
-    text = files("shared.installer").joinpath("rbac.yaml").read_text(encoding="utf-8")
-    return tuple(msgspec.yaml.decode(document) for document in text.split("\n---\n"))
+def read_rbac_manifests(features: frozenset[str] = frozenset()) -> tuple[Manifest, ...]:
+    """Return the ClusterRole of the functions and its binding, as they are installed with the optional *features*.
+
+    The rules of a feature are part of the ClusterRole, so that an update of the stack grants and revokes them.
+    """
+    role, binding = (msgspec.yaml.decode(document) for document in _read_text("rbac.yaml").split("\n---\n"))
+    rules = [rule for feature in sorted(features) for rule in read_optional_rules()[feature]]
+    return {**role, "rules": [*role["rules"], *rules]}, binding
+
+
+@cache
+def read_optional_rules() -> Mapping[str, list[dict[str, list[str]]]]:
+    """Return the rules that a setting asks for, by the name of its field."""
+    rules_by_feature: dict[str, list[dict[str, list[str]]]] = msgspec.yaml.decode(_read_text("optional_rbac.yaml"))
+    return rules_by_feature
+
+
+def list_enabled_features(settings: ChosenSettings) -> frozenset[str]:
+    """Return the optional features with rules of their own that *settings* enable."""
+    return frozenset(feature for feature in read_optional_rules() if getattr(settings, feature) == "on")
+
+
+def _read_text(name: str) -> str:
+    return files("shared.installer").joinpath(name).read_text(encoding="utf-8")
 
 
 def find_granted_permissions(manifests: Iterable[Manifest], groups: Iterable[str]) -> frozenset[RbacPermission]:

@@ -37,15 +37,24 @@ def encode_body(body: object, name: str, fix: str) -> str:
     """
     encoded = msgspec.json.encode(body, order="deterministic")
     if len(encoded) > MAX_PLAIN_BODY_BYTES:
-        import lzma  # noqa: PLC0415 - few rows need it
-
-        # Preset 1 has a dictionary of 1 MiB, which is larger than any body, and takes 9 MiB of memory.
-        compressed = lzma.compress(encoded, preset=1)
-        encoded = msgspec.json.encode(_CompressedBody(xz=b64encode(compressed).decode()))
+        encoded = _compress(encoded)
     if len(encoded) > MAX_BODY_BYTES:
         text = f"{name}: the row has {len(encoded) // 1024} KiB, and DynamoDB stores at most 400 KiB; {fix}"
         raise Invalid(text, code="ValidationException")
     return encoded.decode()
+
+
+def encode_compressed_body(body: object) -> str:
+    """Return *body* as JSON, compressed whatever its size."""
+    return _compress(msgspec.json.encode(body)).decode()
+
+
+def _compress(encoded: bytes) -> bytes:
+    import lzma  # noqa: PLC0415 - few rows need it
+
+    # Preset 1 has a dictionary of 1 MiB, which is larger than most bodies, and takes 9 MiB of memory.
+    compressed = lzma.compress(encoded, preset=1)
+    return msgspec.json.encode(_CompressedBody(xz=b64encode(compressed).decode()))
 
 
 def decode_body_text(body: str, type_: type[BodyT]) -> BodyT:

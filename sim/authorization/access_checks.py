@@ -26,6 +26,7 @@ from sim.authorization.template_policies import (
     map_profile_roles,
     parse_function_policies,
     parse_profile_policies,
+    parse_rbac_features,
     parse_resource_policies,
     parse_service_policies,
 )
@@ -79,7 +80,7 @@ class StackAccess(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=32)
 def _parse_access(template_json: str) -> StackAccess:
     template = json.loads(template_json)
-    resource_policies, manifests = parse_resource_policies(template), read_rbac_manifests()
+    resource_policies, manifests = parse_resource_policies(template), read_rbac_manifests(parse_rbac_features(template))
     groups_by_function = map_function_groups(template)
     return StackAccess(
         identity_by_function={

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from shared.installer.rbac import list_enabled_features
+from shared.settings import ChosenSettings
 from sim.iam.policy import Policy, PolicyStatement, parse_policy, parse_statement
 from sim.lambda_runtime.stack_template.generated_references import IntrinsicResolver
 
@@ -106,3 +108,13 @@ def map_function_groups(template: Template) -> dict[str, frozenset[str]]:
     groups_by_arn = {entry["PrincipalArn"]: frozenset(entry.get("KubernetesGroups", ())) for entry in entries}
     roles = map_function_roles(template).items()
     return {function: groups_by_arn.get(resolver.get_arn(role), frozenset()) for function, role in roles}
+
+
+def parse_rbac_features(template: Template) -> frozenset[str]:
+    """Return the optional features whose rules the installer adds to the ClusterRole, by the functions' settings."""
+    return frozenset().union(
+        *(
+            list_enabled_features(ChosenSettings.from_environment(properties["Environment"]["Variables"]))
+            for properties in get_resources(template, "AWS::Lambda::Function").values()
+        )
+    )

@@ -3,8 +3,8 @@
 import msgspec
 from msgspec.structs import replace
 
-from shared.errors import Conflict
-from shared.model.core.labels import PLANNED_UNDER
+from shared.errors import Conflict, Invalid
+from shared.model.core.labels import OWN_DELETION_COST, PLANNED_UNDER, POD_DELETION_COST
 from shared.model.core.taints import encode_taint
 from shared.model.decisions.action import (
     CreateNodeClaim,
@@ -13,6 +13,7 @@ from shared.model.decisions.action import (
     EvictPod,
     PatchMetadata,
     PatchStatus,
+    SetDeletionCost,
     TaintNode,
 )
 from shared.ports.kubernetes import Kube
@@ -83,6 +84,24 @@ def evict_pod(action: EvictPod, kube: Kube) -> None:
         "deleteOptions": {"preconditions": {"uid": action.uid}},
     }
     kube.create(path, msgspec.json.encode(body))
+
+
+def set_deletion_cost(action: SetDeletionCost, kube: Kube) -> None:
+    """Set or remove the deletion cost of the pod and the mark that it is Joiner's, with one patch.
+
+    Raises:
+        Conflict: the pod has changed, or the pod with this name is another one: a user may have set a deletion cost.
+    """
+    value = None if action.cost is None else str(action.cost)
+    metadata: dict[str, object] = {
+        "uid": action.uid,
+        "annotations": {POD_DELETION_COST: value, OWN_DELETION_COST: value},
+    }
+    path = f"/api/v1/namespaces/{action.namespace}/pods/{action.name}"
+    try:
+        patch_object(kube, path, action.resource_version, metadata)
+    except Invalid as refused:
+        raise Conflict(str(refused)) from refused
 
 
 def delete_pod(action: DeletePod, kube: Kube) -> None:

@@ -228,7 +228,9 @@ class _DisruptionController:
     def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
         if not eligible:
             return ""
-        evaluator = BalancedEvaluator(self._context.cluster_state, candidates, self._prices)
+        evaluator = BalancedEvaluator(
+            self._context.cluster_state, candidates, self._prices, self._context.settings.forecasts
+        )
         consolidation, proposed_commands = self._find_deletions(eligible, cursor, evaluator)
         if (
             proposed_commands

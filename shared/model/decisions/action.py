@@ -144,6 +144,22 @@ class EvictPod(msgspec.Struct, frozen=True, kw_only=True, tag="EvictPod", tag_fi
     message: str = msgspec.field(default="", name="why")
 
 
+class SetDeletionCost(msgspec.Struct, frozen=True, kw_only=True, tag="SetDeletionCost", tag_field="action"):
+    """Set the deletion cost of a pod, and mark it as Joiner's; or remove both.
+
+    The ReplicaSet controller deletes pods with the lowest deletion cost first when it scales down.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    node: str
+    cost: int | None
+    """None: remove it."""
+    message: str = msgspec.field(default="", name="why")
+
+
 class DeletePod(msgspec.Struct, frozen=True, kw_only=True, tag="DeletePod", tag_field="action"):
     """Delete a pod at the end of its node's termination grace period, regardless of any PodDisruptionBudget.
 
@@ -205,6 +221,7 @@ Action: TypeAlias = (
     | RegisterNode
     | EvictPod
     | NominatePod
+    | SetDeletionCost
     | DeletePod
     | DeleteObject
     | PublishEvent

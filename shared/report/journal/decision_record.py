@@ -24,11 +24,13 @@ from shared.model.decisions.action import (
     FollowUp,
     PatchMetadata,
     PatchStatus,
+    SetDeletionCost,
     TagInstance,
 )
 from shared.model.decisions.command import CommandState
 from shared.model.decisions.decision_answers import RecordedAnswer
 from shared.model.decisions.interruption_message import InterruptionMessage
+from shared.model.decisions.workload_history import DemandForecast
 from shared.ports.world import World
 from shared.report.journal.journal import DecisionNote
 from shared.report.journal.journal_entries import ReportedVerdicts
@@ -73,6 +75,8 @@ class DecisionInputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Versions of the planner's lease whose holders never released it."""
     launch_groups: tuple[LaunchGroup, ...] = ()
     """Of `lifecycle`: the launch groups, which the stored ClusterSnapshot lacks."""
+    forecasts: tuple[DemandForecast, ...] = ()
+    """Of `disrupt`: the demand forecasts of the workload history."""
     answers: tuple[RecordedAnswer, ...] | None = None
     """The answers to the decision's requests, in order; None: written by a version that did not record them."""
 
@@ -133,7 +137,7 @@ def should_store_record(world: World, actions: Iterable[Action], notes: Iterable
 def _is_routine(action: Action) -> bool:
     """Return whether *action* only requeues or records a state: pods arrived on a node, idle time, tags."""
     match action:
-        case FollowUp() | TagInstance() | DeleteLaunchTemplate():
+        case FollowUp() | TagInstance() | DeleteLaunchTemplate() | SetDeletionCost():
             return True
         case PatchMetadata():
             return action.finalizers is None or not _OUR_FINALIZERS.isdisjoint(

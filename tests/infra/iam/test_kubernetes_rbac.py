@@ -12,8 +12,17 @@ import yaml
 
 from infra.functions.installer import build_manifests
 from infra.iam.node_role import FUNCTIONS_GROUP
-from shared.installer.rbac import RbacPermission, find_granted_permissions, is_granted
+from shared.installer.rbac import (
+    RbacPermission,
+    find_granted_permissions,
+    is_granted,
+    list_enabled_features,
+    read_optional_rules,
+    read_rbac_manifests,
+)
 from shared.kubernetes.errors import FUNCTIONS_CLUSTER_ROLE, GROUP
+from shared.settings import ChosenSettings
+from shared.settings_text import decode_texts
 from tests.infra.guarded import Guarded
 
 
@@ -64,6 +73,22 @@ def test_sensitive_kubernetes_permission_is_not_granted(
     right: RbacPermission, rights: frozenset[RbacPermission]
 ) -> None:
     assert not is_granted(rights, right)
+
+
+def test_setting_grants_the_permissions_of_its_feature_only_while_it_is_on() -> None:
+    granted = find_granted_permissions(
+        json.loads(build_manifests(ChosenSettings(pod_deletion_cost="on"))), [FUNCTIONS_GROUP]
+    )
+    usual = find_granted_permissions(json.loads(build_manifests(ChosenSettings())), [FUNCTIONS_GROUP])
+    assert granted - usual == {("patch", "", "pods")}
+
+
+def test_shipped_cluster_role_is_the_one_that_the_simulator_enforces() -> None:
+    for features in (frozenset(), frozenset(read_optional_rules())):
+        settings = decode_texts(ChosenSettings, dict.fromkeys(features, "on"))
+        shipped = json.loads(build_manifests(settings))
+        assert list_enabled_features(settings) == features
+        assert [manifest for manifest in read_rbac_manifests(features) if manifest not in shipped] == []
 
 
 def test_no_permission_contains_a_wildcard(rights: frozenset[RbacPermission]) -> None:

@@ -11,7 +11,13 @@ from typing import Final
 
 import pytest
 
-from shared.installer.rbac import RbacPermission, find_granted_permissions, format_permission, read_rbac_manifests
+from shared.installer.rbac import (
+    RbacPermission,
+    find_granted_permissions,
+    format_permission,
+    read_optional_rules,
+    read_rbac_manifests,
+)
 from shared.kubernetes.errors import GROUP
 from shared.ports.world import World as Outside
 from shared.take.kubernetes import informer_cache
@@ -20,8 +26,10 @@ from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthes
 from tests.scenario.operations.test_features import make_buffer, make_overlay
 from tests.scenario.worlds import CLAIMS, World, make_deployment, make_node_class, make_node_pool, make_pod
 
-GRANTED: Final = find_granted_permissions(read_rbac_manifests(), [GROUP])
+OPTIONAL_FEATURES: Final = frozenset(read_optional_rules())
+GRANTED: Final = find_granted_permissions(read_rbac_manifests(OPTIONAL_FEATURES), [GROUP])
 FEATURES: Final = {"feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"}
+DELETION_COST: Final = {"pod-deletion-cost": "on"}
 SPREAD: Final = (
     '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", '
     '"whenUnsatisfiable": "ScheduleAnyway"}]}}'
@@ -95,12 +103,27 @@ def run_grace_period(world: World) -> None:
     world.wait_until(lambda: claim["metadata"]["name"] not in {c["metadata"]["name"] for c in world.list_claims()}, 400)
 
 
+def run_deletion_costs(world: World) -> None:
+    """Let pods run on two nodes, one of which is to become empty first."""
+    world.apply([make_deployment(12)])
+    world.wait_until_settled(12)
+    world.advance_seconds(180)
+
+
 RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     "features": (Featured, run_features),
     "large-lists": (Featured, run_large_lists),
     "scale-down": (lambda: World(make_node_class(), make_node_pool()), run_scale_down),
     "orphan": (lambda: World(make_node_class(), make_node_pool()), run_orphan),
     "grace-period": (lambda: World(make_node_class()), run_grace_period),
+    "deletion-cost": (
+        lambda: World(
+            make_node_class(),
+            make_node_pool(),
+            template=synthesize_template(settings=ACTIVE_SETTINGS | DELETION_COST),
+        ),
+        run_deletion_costs,
+    ),
 }
 
 
@@ -123,6 +146,12 @@ def test_every_used_permission_is_granted() -> None:
     assert frozenset().union(*map(find_used_permissions, RUNS)) <= GRANTED
 
 
+def test_permissions_of_an_optional_feature_are_granted_only_with_it() -> None:
+    for feature in OPTIONAL_FEATURES:
+        manifests = read_rbac_manifests(OPTIONAL_FEATURES - {feature})
+        assert find_granted_permissions(manifests, [GROUP]) < GRANTED
+
+
 @pytest.mark.parametrize(
     ("run_name", "permission"),
     [
@@ -130,6 +159,7 @@ def test_every_used_permission_is_granted() -> None:
         ("orphan", ("create", "karpenter.sh", "nodeclaims")),
         ("grace-period", ("delete", "", "pods")),
         ("features", ("patch", "karpenter.sh", "nodeoverlays/status")),
+        ("deletion-cost", ("patch", "", "pods")),
     ],
 )
 def test_a_denied_call_ends_the_run(run_name: str, permission: RbacPermission) -> None:

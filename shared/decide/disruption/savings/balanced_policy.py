@@ -20,8 +20,10 @@ from shared.decide.disruption.savings.command_value import CommandValue, compute
 from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.savings.savings_duration import find_launch_times
+from shared.decide.disruption.savings.workload_forecast import ForecastDurations
 from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
+from shared.model.decisions.workload_history import DemandForecast
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
 
@@ -43,9 +45,14 @@ class BalancedEvaluator:
     """Decides whether a saving justifies the disruption of its targets."""
 
     def __init__(
-        self, cluster_state: ClusterState, candidates: Mapping[str, Candidate], prices: DisruptionPrices = FREE
+        self,
+        cluster_state: ClusterState,
+        candidates: Mapping[str, Candidate],
+        prices: DisruptionPrices = FREE,
+        forecasts: Iterable[DemandForecast] = (),
     ) -> None:
         """Sum the NodePools; *candidates*: by name, whether or not a method selects them."""
+        self._forecast_durations = ForecastDurations(forecasts, cluster_state)
         self._now, self._prices = cluster_state.taken_at, prices
         self._launch_time_by_pool = find_launch_times(cluster_state.nodes)
         pools = {candidate.pool.name: candidate.pool for candidate in candidates.values()}
@@ -62,7 +69,11 @@ class BalancedEvaluator:
                 refusal = self._check_balanced(name, targets, savings_usd_per_hour, price_usd_per_hour)
             if refusal is not None:
                 return refusal
-        value = compute_command_value(targets, savings_usd_per_hour, self._prices, self._now, self._launch_time_by_pool)
+        removed_share = savings_usd_per_hour / price_usd_per_hour if price_usd_per_hour > 0 else 1.0
+        forecast_duration = self._forecast_durations.estimate(targets, removed_share)
+        value = compute_command_value(
+            targets, savings_usd_per_hour, self._prices, self._now, self._launch_time_by_pool, forecast_duration
+        )
         if value.is_worthwhile():
             return value
         return ReplacementRefusal(reason="PaybackPending", message=value.format_refusal(self._now))

@@ -83,16 +83,19 @@ def compute_command_value(
     prices: DisruptionPrices,
     now: datetime,
     launch_time_by_pool: Mapping[str, datetime],
+    forecast_duration: SavingsDuration | None = None,
 ) -> CommandValue:
     """Return the value of disrupting *targets* together, which saves *savings_usd_per_hour*.
 
+    Without a *forecast_duration*, the savings are expected to last for as long as the pods have not changed.
     *launch_time_by_pool*: when nodes were last launched for pending pods; it counts if the evictions have a price.
     """
     new_nodes_usd_per_hour = sum(target.price_usd_per_hour for target in targets) - savings_usd_per_hour
     cost = compute_disruption_cost(targets, prices, new_nodes_usd_per_hour)
     return CommandValue(
         savings_usd_per_hour=savings_usd_per_hour,
-        duration=estimate_savings_duration(targets, now, launch_time_by_pool if cost.evictions_usd > 0 else {}),
+        duration=forecast_duration
+        or estimate_savings_duration(targets, now, launch_time_by_pool if cost.evictions_usd > 0 else {}),
         cost=cost,
     )
 

@@ -11,7 +11,7 @@ import pytest
 from shared.apply.executor import apply_actions
 from shared.errors import Conflict, Fault, Forbidden, NotFound, Throttled, Unreachable
 from shared.model.cloud_provider.instance_type import UnavailableOffering
-from shared.model.core.labels import PLANNED_UNDER
+from shared.model.core.labels import OWN_DELETION_COST, PLANNED_UNDER, POD_DELETION_COST
 from shared.model.core.metadata import OwnerReference
 from shared.model.core.taints import DISRUPTED
 from shared.model.decisions.action import (
@@ -29,6 +29,7 @@ from shared.model.decisions.action import (
     PatchStatus,
     PublishEvent,
     RegisterNode,
+    SetDeletionCost,
     TagInstance,
     TaintNode,
     TerminateInstances,
@@ -260,6 +261,36 @@ def test_pod_is_nominated_only_if_its_uid_matches(uid: str, result: str, node: s
     assert outside.api.get("pods", "cart", "default")["status"].get("nominatedNodeName", "") == node
 
 
+def make_deletion_cost(outside: Outside, cost: int | None, **fields: str) -> SetDeletionCost:
+    meta = outside.api.get("pods", "cart", "default")["metadata"]
+    values = {"uid": meta["uid"], "resource_version": meta["resourceVersion"]} | fields
+    return SetDeletionCost(namespace="default", name="cart", node="n", cost=cost, **values)
+
+
+def read_annotations(outside: Outside) -> dict[str, str]:
+    return dict(outside.api.get("pods", "cart", "default")["metadata"].get("annotations") or {})
+
+
+def test_deletion_cost_is_set_with_its_mark_and_both_are_removed() -> None:
+    outside = Outside()
+    outside.create_pod()
+    assert apply_one_action(make_deletion_cost(outside, -7), outside).result == "done"
+    assert read_annotations(outside) == {POD_DELETION_COST: "-7", OWN_DELETION_COST: "-7"}
+    assert apply_one_action(make_deletion_cost(outside, None), outside).result == "done"
+    assert read_annotations(outside) == {}
+
+
+@pytest.mark.parametrize("fields", [{"uid": "of an older one"}, {"resource_version": "1"}])
+def test_deletion_cost_of_a_changed_pod_is_not_set(fields: dict[str, str]) -> None:
+    outside = Outside()
+    outside.create_pod()
+    action = make_deletion_cost(outside, -7, **fields)
+    user_value = {"metadata": {"annotations": {POD_DELETION_COST: "5"}}}
+    outside.api.patch("pods", "cart", user_value, "default")
+    assert apply_one_action(action, outside).result == "skipped"
+    assert read_annotations(outside) == {POD_DELETION_COST: "5"}
+
+
 @pytest.mark.parametrize(("uid", "result"), [("", "done"), ("own", "done"), ("of an older one", "skipped")])
 def test_object_is_deleted_only_if_its_uid_matches(uid: str, result: str) -> None:
     outside = Outside()
@@ -379,6 +410,7 @@ def test_mode_plan_skips_every_kind_of_action() -> None:
         RegisterNode(name="n", resource_version="", taints=(), labels=(), annotations=(), finalizers=(), owners=()),
         make_eviction(pod),
         NominatePod(namespace="default", name="cart", uid="", node="n"),
+        SetDeletionCost(namespace="default", name="cart", uid="", resource_version="", node="n", cost=-1),
         DeletePod(namespace="default", name="cart", uid="", node="n", grace_seconds=0),
         DeleteObject(kind="Node", name="n", message=""),
         PublishEvent(kind="Node", name="n", reason="Why", message="because", at=DEFAULT_START_TIME),

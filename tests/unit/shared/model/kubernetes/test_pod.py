@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from shared.model.cloud_provider.instance_type import Offering, UnavailableOffering
-from shared.model.core.labels import ARCH, DO_NOT_DISRUPT, POD_DELETION_COST
+from shared.model.core.labels import ARCH, DO_NOT_DISRUPT, OWN_DELETION_COST, POD_DELETION_COST
 from shared.model.core.metadata import Condition, ObjectMeta, OwnerReference
 from shared.model.core.requirements import build_requirements, parse_requirement
 from shared.model.core.selectors import EVERYTHING, build_label_selector
 from shared.model.core.taints import Toleration
+from shared.model.kubernetes.deletion_cost import get_own_deletion_cost, get_user_deletion_cost
 from shared.model.kubernetes.do_not_disrupt import is_pod_protected
 from shared.model.kubernetes.eviction_cost import compute_eviction_cost
 from shared.model.kubernetes.host_ports import HostPort
@@ -168,6 +169,32 @@ def test_pod_eviction_cost_depends_on_deletion_cost_and_priority(
 ) -> None:
     annotations = ((POD_DELETION_COST, cost),) if cost else ()
     assert compute_eviction_cost(make_pod(annotations=annotations, priority=priority)) == eviction_cost
+
+
+def test_a_deletion_cost_that_joiner_has_set_does_not_change_the_eviction_cost() -> None:
+    own_annotations = ((POD_DELETION_COST, "-134217728"), (OWN_DELETION_COST, "-134217728"))
+    changed_annotations = ((POD_DELETION_COST, "-134217728"), (OWN_DELETION_COST, "-5"))
+    assert compute_eviction_cost(make_pod(annotations=own_annotations)) == 1.0
+    assert compute_eviction_cost(make_pod(annotations=changed_annotations)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("value", "mark", "user_cost", "own_cost"),
+    [
+        ("", "", "", None),
+        ("-5", "", "-5", None),
+        ("-5", "-5", "", -5),
+        ("-5", "-6", "-5", None),
+        ("", "-5", "", None),
+        ("low", "low", "", None),
+    ],
+)
+def test_deletion_cost_is_joiners_only_if_its_mark_repeats_it(
+    value: str, mark: str, user_cost: str, own_cost: int | None
+) -> None:
+    annotations = ((POD_DELETION_COST, value), (OWN_DELETION_COST, mark))
+    pod = make_pod(annotations=tuple(pair for pair in annotations if pair[1]))
+    assert (get_user_deletion_cost(pod), get_own_deletion_cost(pod)) == (user_cost, own_cost)
 
 
 def test_pod_criticality_depends_on_its_priority_class() -> None:

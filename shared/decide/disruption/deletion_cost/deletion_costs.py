@@ -1,0 +1,68 @@
+"""The changes of pod deletion costs: of pods on preferred nodes, and of pods whose node is not preferred any more."""
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Final
+
+from shared.decide.disruption.deletion_cost.node_order import select_preferred_nodes
+from shared.decide.disruption.deletion_cost.replicaset_pods import ReplicaSetPods
+from shared.model.core.formatting import format_count
+from shared.model.decisions.action import SetDeletionCost
+from shared.model.kubernetes.deletion_cost import get_own_deletion_cost
+from shared.model.kubernetes.pod import Pod
+from shared.state.cluster_state import ClusterState
+from shared.state.state_node import is_deleting_or_marked
+
+MAX_CHANGES_PER_RUN: Final = 50
+"""Each change is a write to the API server; the next run continues."""
+
+
+def plan_deletion_costs(
+    cluster_state: ClusterState, *, command_nodes: Collection[str] = (), paused_reasons: Collection[str] = ()
+) -> tuple[SetDeletionCost, ...]:
+    """Return at most `MAX_CHANGES_PER_RUN` changes, those on the most preferred nodes first.
+
+    Pods on *command_nodes*, the nodes of running commands, and on leaving nodes stay as they are: they are evicted
+    anyway. A pod that
+    already has the right deletion cost is not changed. A deletion cost that a user has set is never changed.
+    """
+    replica_set_pods = ReplicaSetPods(cluster_state.snapshot.pods)
+    costs = select_preferred_nodes(cluster_state, replica_set_pods, paused_reasons)
+    other_names = sorted(
+        state.name for state in cluster_state.nodes if state.name not in costs and not is_deleting_or_marked(state)
+    )
+    changes = (
+        change
+        for name in (*costs, *other_names)
+        if name not in command_nodes
+        for change in _list_changes(name, costs.get(name), cluster_state, replica_set_pods)
+    )
+    return tuple(islice(changes, MAX_CHANGES_PER_RUN))
+
+
+def _list_changes(
+    node: str, cost: int | None, cluster_state: ClusterState, replica_set_pods: ReplicaSetPods
+) -> Iterator[SetDeletionCost]:
+    state = cluster_state.node_by_name[node]
+    count = sum(replica_set_pods.includes(pod) for pod in state.pods)
+    for pod in state.pods:
+        pod_cost = cost if replica_set_pods.includes(pod) else None
+        if pod.is_active() and pod_cost != get_own_deletion_cost(pod):
+            message = (
+                "its node is not preferred for removal"
+                if pod_cost is None
+                else f"a scale-down should empty {node} first, which has {format_count(count, 'pod')} of ReplicaSets"
+            )
+            yield _build_change(pod, pod_cost, message)
+
+
+def _build_change(pod: Pod, cost: int | None, message: str) -> SetDeletionCost:
+    return SetDeletionCost(
+        namespace=pod.meta.namespace,
+        name=pod.meta.name,
+        uid=pod.meta.uid,
+        resource_version=pod.meta.resource_version,
+        node=pod.node_name,
+        cost=cost,
+        message=message,
+    )

@@ -1,0 +1,214 @@
+"""Which pods get a deletion cost, and that no value of a user is ever changed."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from shared.decide.disruption.deletion_cost.deletion_costs import MAX_CHANGES_PER_RUN, plan_deletion_costs
+from shared.decide.disruption.deletion_cost.node_order import LOWEST_DELETION_COST
+from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import DO_NOT_DISRUPT, OWN_DELETION_COST, POD_DELETION_COST
+from shared.model.core.metadata import OwnerReference, build_pairs
+from shared.model.decisions.action import SetDeletionCost
+from shared.model.kubernetes.deletion_cost import get_user_deletion_cost
+from shared.model.kubernetes.pod import Pod
+from shared.state.cluster_state import ClusterState
+from tests.support.catalogues import make_node_pool, make_pod
+from tests.support.disruption_fleet import FREE, make_fleet, make_node_with_pods
+
+FIRST = LOWEST_DELETION_COST
+STATIC = replace(FREE, replicas=2)
+NEVER = replace(FREE, consolidate_after=None)
+
+
+def make_replica(name: str, replica_set: str = "web", kind: str = "ReplicaSet", **annotations: str) -> Pod:
+    keys = {"user": POD_DELETION_COST, "mark": OWN_DELETION_COST, "protected": DO_NOT_DISRUPT}
+    pod = make_pod(name)
+    owner = OwnerReference(api_version="apps/v1", kind=kind, name=replica_set, uid=replica_set, controller=True)
+    pairs = build_pairs({keys[key]: value for key, value in annotations.items()})
+    return replace(pod, meta=replace(pod.meta, owners=(owner,), annotations=pairs, uid=f"uid-{name}"))
+
+
+def make_marked(name: str, cost: int, replica_set: str = "web") -> Pod:
+    return make_replica(name, replica_set, user=str(cost), mark=str(cost))
+
+
+def list_changes(cluster: ClusterSnapshot, **options: object) -> dict[str, int | None]:
+    return {
+        change.name: change.cost
+        for change in plan_deletion_costs(ClusterState(cluster), **options)  # type: ignore[arg-type]
+    }
+
+
+def apply_changes(cluster: ClusterSnapshot, changes: tuple[SetDeletionCost, ...]) -> ClusterSnapshot:
+    """Return *cluster* after the executor has performed *changes*."""
+    change_by_uid = {change.uid: change for change in changes}
+    return replace(cluster, pods=tuple(_apply_change(pod, change_by_uid.get(pod.meta.uid)) for pod in cluster.pods))
+
+
+def _apply_change(pod: Pod, change: SetDeletionCost | None) -> Pod:
+    if change is None:
+        return pod
+    annotations = dict(pod.meta.annotations)
+    for key in (POD_DELETION_COST, OWN_DELETION_COST):
+        annotations.pop(key, None)
+        if change.cost is not None:
+            annotations[key] = str(change.cost)
+    return replace(pod, meta=replace(pod.meta, annotations=build_pairs(annotations)))
+
+
+def test_pods_of_the_nodes_that_save_most_per_pod_get_a_deletion_cost() -> None:
+    cluster = make_fleet(
+        make_node_with_pods("a", make_replica("a1"), make_replica("a2")),
+        make_node_with_pods("b", make_replica("b1"), cpu=16),
+        make_node_with_pods("c", make_replica("c1")),
+        make_node_with_pods("d", make_replica("d1"), make_replica("d2"), make_replica("d3")),
+    )
+    assert list_changes(cluster) == {"b1": FIRST, "c1": FIRST + 1}
+
+
+def test_a_single_node_gets_no_deletion_cost() -> None:
+    assert list_changes(make_fleet(make_node_with_pods("a", make_replica("a1")))) == {}
+
+
+def test_node_keeps_its_deletion_cost_when_the_order_changes() -> None:
+    cluster = make_fleet(
+        make_node_with_pods("a", make_marked("a1", -9), make_replica("a2")),
+        make_node_with_pods("b", make_replica("b1"), cpu=16),
+    )
+    assert list_changes(cluster) == {"a2": -9}
+
+
+def test_next_preferred_node_gets_the_next_higher_deletion_cost() -> None:
+    cluster = make_fleet(
+        make_node_with_pods("a", make_marked("a1", -9)),
+        make_node_with_pods("b", make_replica("b1")),
+        make_node_with_pods("c", make_replica("c1"), cpu=16),
+        make_node_with_pods("d", make_replica("d1")),
+    )
+    assert list_changes(cluster) == {"c1": -8}
+
+
+@pytest.mark.parametrize(
+    ("options", "pools", "pod"),
+    [
+        ({}, (STATIC,), make_replica("a1")),
+        ({}, (NEVER,), make_replica("a1")),
+        ({"paused_reasons": ["Empty"]}, (FREE,), make_replica("a1")),
+        ({"paused_reasons": ["default/Empty"]}, (FREE,), make_replica("a1")),
+        ({}, (FREE,), make_replica("a1", "db", "StatefulSet")),
+        ({}, (FREE,), make_replica("a1", "db", "StatefulSet", protected="true")),
+    ],
+    ids=["static", "consolidateAfter Never", "paused", "paused in the NodePool", "StatefulSet", "do-not-disrupt"],
+)
+def test_nodes_that_a_scale_down_cannot_empty_are_not_preferred(
+    options: dict[str, object], pools: tuple[object, ...], pod: Pod
+) -> None:
+    cluster = make_fleet(
+        make_node_with_pods("a", pod),
+        make_node_with_pods("b", replace(pod, meta=replace(pod.meta, name="b1", uid="b1"))),
+        pools=pools,  # type: ignore[arg-type]
+    )
+    assert list_changes(cluster, **options) == {}
+
+
+def test_pool_that_removes_only_empty_nodes_gets_deletion_costs() -> None:
+    when_empty = make_node_pool(budgets=(), consolidation_policy="WhenEmpty")
+    cluster = make_fleet(
+        make_node_with_pods("a", make_replica("a1")), make_node_with_pods("b", make_replica("b1")), pools=(when_empty,)
+    )
+    assert list_changes(cluster) == {"a1": FIRST}
+
+
+def test_replica_set_with_a_deletion_cost_of_a_user_keeps_its_order() -> None:
+    cluster = make_fleet(
+        make_node_with_pods("a", make_marked("a1", -9), make_marked("a2", -9, "api")),
+        make_node_with_pods("b", make_replica("b1", user="3")),
+        make_node_with_pods("c", make_replica("c1", "api")),
+    )
+    assert list_changes(cluster) == {"a1": None}
+
+
+def test_deletion_cost_that_a_user_has_changed_is_kept() -> None:
+    cluster = make_fleet(
+        make_node_with_pods("a", make_replica("a1", user="-3", mark="-9")),
+        make_node_with_pods("b", make_replica("b1")),
+    )
+    assert list_changes(cluster) == {}
+
+
+def test_deletion_cost_is_removed_from_pods_of_a_node_that_is_protected_later() -> None:
+    cluster = make_fleet(
+        make_node_with_pods("a", make_marked("a1", -9), annotations={DO_NOT_DISRUPT: "true"}),
+        make_node_with_pods("b", make_replica("b1")),
+        make_node_with_pods("c", make_replica("c1")),
+    )
+    assert list_changes(cluster) == {"b1": FIRST, "a1": None}
+
+
+def test_pods_on_nodes_of_commands_are_not_changed() -> None:
+    cluster = make_fleet(make_node_with_pods("a", make_replica("a1")), make_node_with_pods("b", make_replica("b1")))
+    assert list_changes(cluster, command_nodes={"a"}) == {}
+
+
+def test_changes_of_one_run_are_limited_and_the_next_runs_continue() -> None:
+    machines = [
+        make_node_with_pods(f"n{number}", *(make_replica(f"p{number}-{pod}") for pod in range(40)))
+        for number in range(4)
+    ]
+    cluster = make_fleet(*machines)
+    counts = []
+    while changes := plan_deletion_costs(ClusterState(cluster)):
+        counts.append(len(changes))
+        cluster = apply_changes(cluster, changes)
+    assert counts == [MAX_CHANGES_PER_RUN, 80 - MAX_CHANGES_PER_RUN]
+
+
+PODS = st.tuples(
+    st.sampled_from(("web", "api", "db")),
+    st.sampled_from(("ReplicaSet", "ReplicaSet", "StatefulSet")),
+    st.sampled_from(("", "", "", "3", "-9")),
+    st.sampled_from(("", "", "-9", "-8")),
+)
+
+
+@st.composite
+def build_fleets(draw: st.DrawFn) -> ClusterSnapshot:
+    """Draw a fleet whose pods have deletion costs of users, of Joiner, or none."""
+    machines = []
+    for number, drawn_pods in enumerate(draw(st.lists(st.lists(PODS, max_size=4), max_size=5))):
+        pods = [
+            make_replica(
+                f"{number}-{place}",
+                replica_set,
+                kind,
+                **({"user": user} if user else {}),
+                **({"mark": mark} if mark else {}),
+            )
+            for place, (replica_set, kind, user, mark) in enumerate(drawn_pods)
+        ]
+        machines.append(make_node_with_pods(f"n{number}", *pods, cpu=draw(st.sampled_from((2, 4, 8)))))
+    return make_fleet(*machines)
+
+
+def collect_user_values(cluster: ClusterSnapshot) -> Counter[tuple[str, str]]:
+    return Counter((pod.name, cost) for pod in cluster.pods if (cost := get_user_deletion_cost(pod)))
+
+
+@given(build_fleets())
+def test_values_of_users_survive_and_the_plan_settles_after_one_run(cluster: ClusterSnapshot) -> None:
+    changed = apply_changes(cluster, plan_deletion_costs(ClusterState(cluster)))
+    assert collect_user_values(changed) >= collect_user_values(cluster)
+    assert plan_deletion_costs(ClusterState(changed)) == ()
+
+
+@given(build_fleets(), st.randoms())
+def test_plan_does_not_depend_on_the_order_of_pods_and_nodes(cluster: ClusterSnapshot, random: object) -> None:
+    pods, nodes = list(cluster.pods), list(cluster.nodes)
+    random.shuffle(pods)  # type: ignore[attr-defined]
+    random.shuffle(nodes)  # type: ignore[attr-defined]
+    shuffled = replace(cluster, pods=tuple(pods), nodes=tuple(nodes))
+    assert set(plan_deletion_costs(ClusterState(shuffled))) == set(plan_deletion_costs(ClusterState(cluster)))
