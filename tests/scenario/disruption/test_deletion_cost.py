@@ -84,7 +84,7 @@ def test_deletion_cost_of_a_user_is_kept() -> None:
 
 
 def test_no_deletion_cost_is_set_while_disruption_is_only_planned() -> None:
-    settings = {"joiner:disruption": "plan"}
+    settings = {"disruption": "plan"}
     world = World(
         make_node_class(), make_node_pool(types=SIZES), types=SIZES, template=synthesize_stack("on", **settings)
     )
