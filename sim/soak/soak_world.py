@@ -1,6 +1,7 @@
 """The embedded world of a simulated week: a short list of instance types, and how events are applied."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -13,15 +14,15 @@ from shared.state.cluster_state import ClusterState
 from shared.take.snapshot import PLANNING_REQUEST
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
 from sim.lower_bound.integer_program import compute_lower_bound
-from sim.soak.churn import ChurnEvent
-from sim.soak.soak_workloads import DEPLOYMENT_RESOURCE, NAMESPACE
+from sim.soak.worlds.churn import ChurnEvent
+from sim.soak.worlds.soak_workloads import DEPLOYMENT_RESOURCE, NAMESPACE
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import is_joiner_node
 
 OFFERED_TYPES: Final = re.compile(r"(c6i|m6i|r6i)\.(large|xlarge|2xlarge)")
 """Instance types that EC2 offers: each size in three families. More types make the simulation slower."""
-CONSOLIDATION_OFF_CONTEXT: Final = {"joiner:disruption-paused": "Underutilized"}
-"""Context values that disable consolidation; emptiness and drift stay enabled."""
+FIXED_CONTEXT: Final = {"joiner:snapshots": "off", "joiner:log-level": "ERROR"}
+"""No decision depends on these: decision records are not stored, and cycles are not logged, which saves time."""
 
 
 class IdealCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,15 +35,12 @@ class IdealCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SoakWorld(EmbeddedWorld):
-    """A stack that is deployed with or without consolidation."""
+    """A stack that is deployed with the settings of a policy."""
 
-    def __init__(self, seed: int, *, consolidates: bool = True) -> None:
-        """Deploy the stack into a region with few instance types."""
+    def __init__(self, seed: int, context: Mapping[str, str] | None = None) -> None:
+        """Deploy the stack with more *context* values into a region with few instance types."""
         super().__init__(
-            seed,
-            template=synthesize_template(
-                context=ACTIVE_CONTEXT if consolidates else ACTIVE_CONTEXT | CONSOLIDATION_OFF_CONTEXT
-            ),
+            seed, template=synthesize_template(context=ACTIVE_CONTEXT | FIXED_CONTEXT | dict(context or {}))
         )
         offered_types = {name: info for name, info in sorted(self.cloud.types.items()) if OFFERED_TYPES.fullmatch(name)}
         self.cloud.types = offered_types
