@@ -14,20 +14,17 @@ import msgspec
 from shared.errors import Invalid
 from sim.soak.policies import SoakPolicy, parse_policies, with_options
 from sim.soak.report.plot import render_plot
-from sim.soak.report.results_file import SoakRecord, append_records, read_records
+from sim.soak.report.results import SoakRecord, append_records, read_records
 from sim.soak.report.summary import SoakSummary
 from sim.soak.report.table import format_table
-from sim.soak.soak_series import SoakTask, list_tasks, run_series
+from sim.soak.soak_runner import SoakTask, list_tasks, run_series
 from sim.soak.worlds.world_catalog import WORLDS
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the weeks that are missing in the results, print the table, and return 1 if a week failed, else 0."""
     options = parse_arguments(arguments)
-    if options.report is not None:
-        records = read_records(options.report)
-    else:
-        records = run_missing_tasks(options)
+    records = read_records(options.report) if options.report is not None else run_missing_tasks(options)
     if options.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(records)).decode() + "\n")
     else:

@@ -1,4 +1,4 @@
-"""Cost of an ideal repacking in each hour of a simulated week: all pods on new nodes, whatever ran before.
+"""Cost of an ideal repacking in each hour of a simulated week: all pods on new nodes.
 
 It depends on the churn only, so it is computed once and compared with all policies: no node is launched, and the pods
 of each instant are planned from nothing. The pods of a Job exist for as long as they run, from `START_DELAY` after the
@@ -17,10 +17,10 @@ from sim.soak.worlds.churn import ONE_DAY, ONE_HOUR, ChurnEvent
 from sim.soak.worlds.soak_workloads import DEPLOYMENT_RESOURCE, JOB_RESOURCE, NAMESPACE
 from sim.soak.worlds.world_definition import WorldDefinition
 
-PREPARATION_TIME: Final = timedelta(minutes=10)
+PREPARATION_DELAY: Final = timedelta(minutes=10)
 """Until NodePools and catalog are ready."""
 START_DELAY: Final = timedelta(minutes=1)
-SETTLING_TIME: Final = timedelta(seconds=5)
+SETTLING_DELAY: Final = timedelta(seconds=5)
 """Until the controllers have created the pods of an event."""
 HOURS_PER_BOUND: Final = 24
 """One of this many ideal costs has a lower bound too: it takes half a minute for about fifty pods."""
@@ -39,16 +39,16 @@ def compute_ideal_costs(
     world = SoakWorld(seed)
     world.apply(definition.build_manifests(size, seed))
     _remove_workloads(world)
-    world.run(PREPARATION_TIME - SETTLING_TIME)
+    world.run(PREPARATION_DELAY - SETTLING_DELAY)
     world.runtime.stop()
     world.apply(manifest for manifest in definition.build_manifests(size, seed) if manifest["kind"] == "Deployment")
-    world.run(SETTLING_TIME)
+    world.run(SETTLING_DELAY)
     started_at, costs = world.clock.get_time(), list[IdealCost]()
     events = list(_add_job_ends(definition.build_churn(days, seed, size)))
     for hour in range(int(-(-(ONE_DAY * days) // ONE_HOUR))):
         while events and events[0].after <= hour * ONE_HOUR:
             _apply_event(world, events.pop(0))
-        world.clock.run_until(started_at + hour * ONE_HOUR + SETTLING_TIME)
+        world.clock.run_until(started_at + hour * ONE_HOUR + SETTLING_DELAY)
         world.runtime.invoke("catalog", {})
         costs.append(world.compute_ideal_cost(bounded=has_bounds and hour % HOURS_PER_BOUND == 0))
         on_hour(hour * ONE_HOUR)

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
+from sim.soak.consolidation_outcome import ConsolidationOutcome, evaluate_consolidations
 from sim.soak.monitor import PodEviction, SoakMonitor
 from sim.soak.node_replacements import ShortLivedNode
 from sim.soak.policies import POLICIES, SoakPolicy, apply_payback
-from sim.soak.report.consolidation_outcomes import ConsolidationOutcome, evaluate_consolidations
 from sim.soak.soak_world import SoakWorld
 from sim.soak.worlds.churn import ONE_DAY, ChurnEvent
 from sim.soak.worlds.mixed import MIXED_WORLD
@@ -81,7 +81,7 @@ def run_week(
         return _run_week(days, seed, size, definition, policy, churn, on_sample)
 
 
-def _run_week(  # noqa: PLR0913, PLR0917 - the arguments of run_week
+def _run_week(
     days: float,
     seed: int,
     size: float,

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from sim.soak.report.consolidation_outcomes import CONSOLIDATION_KINDS, ConsolidationOutcome
+from sim.soak.consolidation_outcome import CONSOLIDATION_KINDS, ConsolidationOutcome
 from sim.soak.soak_run import SoakResult, SoakSample
 
 REASONS: Final = ("Underutilized", "Empty", "Drifted", "")

@@ -1,12 +1,15 @@
 """Table of results: one row for each world and policy, as Markdown; means over the seeds."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from sim.soak.ideal_costs import IdealFigures
-from sim.soak.report.results_file import SoakRecord
+from sim.soak.report.results import SoakRecord
 from sim.soak.report.summary import SoakSummary
+
+NO_VALUE: Final = "-"
 
 
 class PolicyRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +90,7 @@ def _format_cells(row: PolicyRow) -> dict[str, str]:
     return {
         "policy": weeks[0].label,
         "$/h": f"{row.usd_per_hour:.3f}",
-        "above ideal": "–" if over_ideal is None else f"{over_ideal:.1f} %",
+        "above ideal": NO_VALUE if over_ideal is None else f"{over_ideal:.1f} %",
         "evictions per pod and day: consolidation": f"{row.compute_evictions('Underutilized'):.2f}",
         "drift": f"{row.compute_evictions('Drifted'):.2f}",
         "EC2": f"{row.compute_evictions(''):.2f}",
@@ -96,7 +99,7 @@ def _format_cells(row: PolicyRow) -> dict[str, str]:
         "pods without a node": f"{_compute_mean(week.waiting_pod_share for week in weeks):.2%}",
         "launches per day": f"{sum(week.launches for week in weeks) / days:.0f}",
         "consolidations per day": f"{consolidations / days:.1f}",
-        "of these, cost more than they saved": f"{wasted / consolidations:.0%}" if consolidations else "–",
+        "of these, cost more than they saved": f"{wasted / consolidations:.0%}" if consolidations else NO_VALUE,
         "short-lived nodes per day": f"{sum(week.short_lived_nodes for week in weeks) / days:.1f}",
         "violations, failures": f"{sum(week.violations for week in weeks)}, {sum(week.failed_calls for week in weeks)}",
     }

@@ -27,8 +27,8 @@ BURST_DURATION: Final = timedelta(minutes=20)
 """Within this time, the Jobs of a burst start."""
 MAX_JOBS_PER_BURST: Final = 6
 MAX_PODS_PER_JOB: Final = 24
-SHORTEST_RUN: Final = timedelta(minutes=3)
-LONGEST_RUN: Final = timedelta(hours=5)
+MIN_RUN_DURATION: Final = timedelta(minutes=3)
+MAX_RUN_DURATION: Final = timedelta(hours=5)
 GUARDED_RATIO: Final = 1 / 3
 ON_DEMAND_RATIO: Final = 1 / 4
 SHAPES: Final = ((500, 1024), (1000, 1536), (1000, 4096), (1500, 2048), (2000, 12288), (3500, 6144))
@@ -80,8 +80,8 @@ def _build_burst(day: int, burst: int, seed: int, size: float) -> Iterator[Churn
 
 def _draw_run_duration(*seed_words: object) -> timedelta:
     """Return a duration whose logarithm is uniformly distributed: many short Jobs, few long ones."""
-    ratio = LONGEST_RUN / SHORTEST_RUN
-    return SHORTEST_RUN * ratio ** draw_fraction(*seed_words, "runs")
+    factor: float = (MAX_RUN_DURATION / MIN_RUN_DURATION) ** draw_fraction(*seed_words, "runs")
+    return MIN_RUN_DURATION * factor
 
 
 BATCH_WORLD: Final = WorldDefinition(

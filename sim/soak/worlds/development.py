@@ -1,4 +1,4 @@
-"""A development cluster: many small Deployments with one replica that scale to zero at night and at weekends.
+"""A development cluster: many small Deployments with one replica that scale to zero overnight and at weekends.
 
 Each developer works at own hours. A Deployment is deployed again several times in a working day, and one of six runs
 all the time.
@@ -100,7 +100,7 @@ def _build_working_day(service: ServiceWorkload, day: int, seed: int) -> Iterato
 
 DEVELOPMENT_WORLD: Final = WorldDefinition(
     name="development",
-    description="Deployments with one replica that scale to zero at night and at weekends",
+    description="Deployments with one replica that scale to zero overnight and at weekends",
     node_pools=NODE_POOLS,
     list_services=list_services,
     build_churn=build_churn,

@@ -11,7 +11,7 @@ import msgspec
 
 from sim.soak.ideal_costs import IdealFigures, build_ideal_figures, compute_ideal_costs
 from sim.soak.policies import SoakPolicy
-from sim.soak.report.results_file import SoakRecord
+from sim.soak.report.results import SoakRecord
 from sim.soak.report.summary import build_summary
 from sim.soak.soak_run import SoakSample, run_week
 from sim.soak.worlds.churn import ONE_DAY, ONE_HOUR
