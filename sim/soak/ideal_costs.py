@@ -96,6 +96,8 @@ class IdealFigures(msgspec.Struct, frozen=True, kw_only=True, tag="ideal"):
     size: float
     usd_per_hour: float
     """Mean of all hours."""
+    disruptable_usd_per_hour: float = 0.0
+    """The same without the pods that have `do-not-disrupt`; 0 if unknown."""
     bound_usd_per_hour: float | None = None
     """Mean lower bound, computed daily; None: not computed."""
     over_bound_percent: float | None = None
@@ -123,6 +125,7 @@ def build_ideal_figures(
         seed=seed,
         size=size,
         usd_per_hour=round(compute_mean_cost(cost.repacked for cost in hourly_costs), 4),
+        disruptable_usd_per_hour=round(compute_mean_cost(cost.disruptable for cost in hourly_costs), 4),
         bound_usd_per_hour=round(bound, 4) if bounded_costs else None,
         over_bound_percent=round(100 * (ratio - 1), 2) if ratio is not None else None,
         hourly=tuple(cost.repacked for cost in hourly_costs),

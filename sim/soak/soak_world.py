@@ -10,6 +10,7 @@ from shared.cycles.setup.options_from_settings import build_scheduling_options
 from shared.cycles.setup.planning_snapshot import take_planning_snapshot
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.state.cluster_state import ClusterState
 from shared.take.snapshot import PLANNING_REQUEST
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesize_template
@@ -30,6 +31,8 @@ class IdealCost(msgspec.Struct, frozen=True, kw_only=True):
 
     repacked: float
     """By our own solver, on new nodes only."""
+    disruptable: float
+    """The same without the pods that have `do-not-disrupt`."""
     bound: float | None
     """A lower bound of any plan; None: not computed."""
 
@@ -71,12 +74,17 @@ class SoakWorld(EmbeddedWorld):
         managed_nodes = frozenset(
             node["metadata"]["name"] for node in self.cluster.api.list("nodes") if is_joiner_node(node)
         )
-        placement = plan_with_buffers(
-            ClusterState(cluster), excluded=managed_nodes, options=scheduling_options
-        ).placement
+        placement, disruptable_placement = (
+            plan_with_buffers(ClusterState(snapshot), excluded=managed_nodes, options=scheduling_options).placement
+            for snapshot in (cluster, _drop_guarded_pods(cluster))
+        )
         empty = msgspec.structs.replace(cluster, nodes=(), node_claims=())
         bound = round(compute_lower_bound(empty, placement, scheduling_options), 4) if bounded else None
-        return IdealCost(repacked=round(placement.price_usd_per_hour, 4), bound=bound)
+        return IdealCost(
+            repacked=round(placement.price_usd_per_hour, 4),
+            disruptable=round(disruptable_placement.price_usd_per_hour, 4),
+            bound=bound,
+        )
 
     def _interrupt(self, position: float) -> bool:
         running_spot = [
@@ -95,3 +103,8 @@ class SoakWorld(EmbeddedWorld):
 
     def _get_environment(self) -> dict[str, str]:
         return dict(self.wiring.get_function("provision").environment)
+
+
+def _drop_guarded_pods(cluster: ClusterSnapshot) -> ClusterSnapshot:
+    pods = tuple(pod for pod in cluster.pods if pod.meta.get_annotation(DO_NOT_DISRUPT) != "true")
+    return msgspec.structs.replace(cluster, pods=pods)

@@ -17,13 +17,18 @@ class PolicyRow(msgspec.Struct, frozen=True, kw_only=True):
 
     weeks: tuple[SoakSummary, ...]
     """By seed."""
-    ideal_usd_per_hour: float
-    """Of the same seeds; 0 if it was not computed."""
+    ideals: tuple[IdealFigures, ...]
+    """Of the same seeds; empty if they are not complete."""
 
     @property
     def usd_per_hour(self) -> float:
         """Mean cost."""
         return _compute_mean(week.usd_per_hour for week in self.weeks)
+
+    @property
+    def ideal_usd_per_hour(self) -> float:
+        """Mean cost of the ideal repacking; 0 if it was not computed."""
+        return _compute_mean(ideal.usd_per_hour for ideal in self.ideals)
 
     @property
     def over_ideal_percent(self) -> float | None:
@@ -38,19 +43,24 @@ class PolicyRow(msgspec.Struct, frozen=True, kw_only=True):
 def build_rows(records: Iterable[SoakRecord]) -> list[PolicyRow]:
     """Return the rows of *records*, in the order of the first week of each row, by world."""
     weeks_by_row: dict[tuple[object, ...], list[SoakSummary]] = {}
-    ideal_by_week: dict[tuple[object, ...], float] = {}
+    ideal_by_week: dict[tuple[object, ...], IdealFigures] = {}
     worlds: list[str] = []
     for record in records:
         if isinstance(record, IdealFigures):
-            ideal_by_week[record.world, record.days, record.seed, record.size] = record.usd_per_hour
+            ideal_by_week[record.world, record.days, record.seed, record.size] = record
         else:
             weeks_by_row.setdefault((record.world, record.policy, record.days, record.size), []).append(record)
             worlds += [record.world] if record.world not in worlds else []
     rows = []
     for weeks in weeks_by_row.values():
-        ideals = [ideal_by_week.get((week.world, week.days, week.seed, week.size), 0.0) for week in weeks]
-        ideal = _compute_mean(ideals) if all(ideals) else 0.0
-        rows.append(PolicyRow(weeks=tuple(sorted(weeks, key=lambda week: week.seed)), ideal_usd_per_hour=ideal))
+        keys = [(week.world, week.days, week.seed, week.size) for week in weeks]
+        ideals = tuple(ideal_by_week[key] for key in keys if key in ideal_by_week)
+        rows.append(
+            PolicyRow(
+                weeks=tuple(sorted(weeks, key=lambda week: week.seed)),
+                ideals=ideals if len(ideals) == len(weeks) else (),
+            )
+        )
     return sorted(rows, key=lambda row: worlds.index(row.weeks[0].world))
 
 
@@ -68,8 +78,13 @@ def format_table(records: Iterable[SoakRecord]) -> Iterator[str]:
 
 def _format_world(world: str, days: float, size: float, rows: Sequence[PolicyRow]) -> Iterator[str]:
     seeds = sorted({week.seed for row in rows for week in row.weeks})
-    ideals = [row.ideal_usd_per_hour for row in rows if row.ideal_usd_per_hour]
-    ideal_text = f"; ideal repacking ${_compute_mean(ideals):.3f}/h" if ideals else ""
+    ideals = list({ideal.seed: ideal for row in rows for ideal in row.ideals}.values())
+    ideal_text = (
+        f"; ideal repacking ${_compute_mean(ideal.usd_per_hour for ideal in ideals):.3f}/h, without the pods that have "
+        f"`do-not-disrupt` ${_compute_mean(ideal.disruptable_usd_per_hour for ideal in ideals):.3f}/h"
+        if ideals
+        else ""
+    )
     seed_text = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     size_text = "" if size == 1 else f", size {size:g}"
     yield f"**{world}**, {days:g} days, {seed_text}{size_text}{ideal_text}"

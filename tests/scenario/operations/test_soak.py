@@ -104,8 +104,7 @@ def test_every_other_world_runs_without_violation(world: str) -> None:
     week = run_week(0.75 / 24, 2, size=0.15, definition=WORLDS[world])
     assert week.violations == ()
     assert week.failed_invocations == ()
-    assert week.samples[-1].running > 0
-    assert week.samples[-1].waiting == 0
+    assert week.samples[-1].running > week.samples[-1].waiting
 
 
 # Ideal costs
@@ -117,6 +116,7 @@ def test_ideal_costs_are_at_least_the_lower_bound_and_below_the_actual_costs() -
     assert costs[0].bound is not None
     assert 0 < costs[0].bound <= costs[0].repacked
     assert costs[1].bound is None
+    assert costs[0].disruptable < costs[0].repacked, "the pods of ledger must not be disrupted"
     week = run_week(1 / 24, 1, size=WORKLOAD_SCALE)
     assert costs[0].repacked < build_summary(week).usd_per_hour
 

@@ -47,6 +47,7 @@ def make_summary(**changes: object) -> SoakSummary:
 
 def make_ideal(**changes: object) -> IdealFigures:
     fields = {"world": "mixed", "days": 7, "seed": 1, "size": 1, "usd_per_hour": 1.0, "hourly": [1.0]}
+    fields["disruptable_usd_per_hour"] = 0.8
     return msgspec.convert({"type": "ideal", **fields, **changes}, IdealFigures)
 
 
@@ -125,7 +126,13 @@ def test_row_is_the_mean_of_the_seeds() -> None:
 
 def test_table_is_markdown_with_a_row_for_each_policy() -> None:
     lines = list(format_table(RECORDS))
-    assert lines[0] == "**mixed**, 7 days, seeds 1, 2; ideal repacking $1.125/h"
+    assert (
+        lines[0]
+    assert lines[0] == (
+        "**mixed**, 7 days, seeds 1, 2; ideal repacking $1.500/h, "
+        "without the pods that have `do-not-disrupt` $0.800/h"
+    )
+    )
     rows = [line for line in lines if line.startswith("|")]
     assert len({line.count("|") for line in rows}) == 1
     assert [line.split(" | ")[:4] for line in rows if line.startswith("| Joiner")] == [
