@@ -6,7 +6,7 @@ product is used, except which command a NodeClaim belongs to.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from math import ceil
 from typing import Final
@@ -16,7 +16,13 @@ import msgspec
 from shared.model.ec2.instance import Instance
 from sim.cluster.controller_runtime.object_conditions import find_condition, is_ready, is_true
 from sim.soak.node_replacements import ReplacementLog
-from sim.soak.soak_workloads import DEPLOYMENT_RESOURCE, DO_NOT_DISRUPT, NAMESPACE, NODE_POOLS, POD_BUDGET_RESOURCE
+from sim.soak.worlds.soak_workloads import (
+    DEPLOYMENT_RESOURCE,
+    DO_NOT_DISRUPT,
+    NAMESPACE,
+    POD_BUDGET_RESOURCE,
+    SoakNodePool,
+)
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.manifests import Json
 from sim.world.measurements import is_finished
@@ -32,13 +38,15 @@ class PodEviction(msgspec.Struct, frozen=True, kw_only=True):
     pod: str
     reason: str
     """Disruption reason of its node, as budgets spell it; "" if involuntary: EC2 takes the instance."""
+    claim: str = ""
+    """NodeClaim of its node."""
 
 
 class SoakMonitor:
     """Observes all events from its creation on."""
 
-    def __init__(self, world: EmbeddedWorld) -> None:
-        """Start to observe *world*."""
+    def __init__(self, world: EmbeddedWorld, node_pools: Iterable[SoakNodePool]) -> None:
+        """Start to observe *world*, which has *node_pools*."""
         self.evictions: list[PodEviction] = []
         self.violations: list[str] = []
         """Descriptions of the violations, oldest first."""
@@ -47,6 +55,7 @@ class SoakMonitor:
         """When users or EC2 changed what is to run, in order."""
         self.replacement_log = ReplacementLog(world)
         self._world = world
+        self._node_pools = {pool.name: pool for pool in node_pools}
         self._pods: dict[str, Json] = {}
         self._selected_claims: dict[str, tuple[str, str]] = {}
         """NodeClaims that are selected for disruption and still exist: their NodePool and the reason."""
@@ -84,8 +93,9 @@ class SoakMonitor:
 
     def _check_eviction(self, old_pod: Json, pod: Json) -> None:
         now, name = self._world.clock.get_time(), pod["metadata"]["name"]
-        reason = self._get_disruption_reason(pod["spec"].get("nodeName", ""))
-        self.evictions.append(PodEviction(at=now, pod=name, reason=reason))
+        claim = self._find_claim(pod["spec"].get("nodeName", ""))
+        reason = self._selected_claims.get(claim, ("", ""))[1]
+        self.evictions.append(PodEviction(at=now, pod=name, reason=reason, claim=claim))
         if reason and dict(DO_NOT_DISRUPT).items() <= (pod["metadata"].get("annotations") or {}).items():
             self.violations.append(f"{now:%d %H:%M:%S} {name} was evicted ({reason}) past do-not-disrupt")
         if not is_ready(old_pod):
@@ -118,8 +128,6 @@ class SoakMonitor:
             return
         if new is None:
             return
-        if event == "ADDED":
-            self.replacement_log.record_creation(new)
         name, reason = new["metadata"]["name"], _parse_disruption_reason(new)
         if not reason:
             self._selected_claims.pop(name, None)
@@ -138,8 +146,7 @@ class SoakMonitor:
             if _is_counted_by_budgets(claim_candidate, pool)
         }
         disrupted_count = len(counted_claims & self._selected_claims.keys())
-        [node_pool] = [pool_candidate for pool_candidate in NODE_POOLS if pool_candidate.name == pool]
-        allowed_disruptions = node_pool.compute_allowed(reason, len(counted_claims), now)
+        allowed_disruptions = self._node_pools[pool].compute_allowed(reason, len(counted_claims), now)
         if disrupted_count > allowed_disruptions:
             self.violations.append(
                 f"{now:%d %H:%M:%S} {disrupted_count} nodes of {pool} go ({reason}), allowed are {allowed_disruptions}"
@@ -154,11 +161,11 @@ class SoakMonitor:
     def _list_pods_on(self, node: str) -> Iterator[Json]:
         return (pod for pod in self._pods.values() if pod["spec"].get("nodeName") == node)
 
-    def _get_disruption_reason(self, node: str) -> str:
-        """Return the disruption reason of *node*, or ""."""
+    def _find_claim(self, node: str) -> str:
+        """Return the name of the NodeClaim of *node*, or ""."""
         for claim in self._world.cluster.api.list(CLAIMS):
             if claim.get("status", {}).get("nodeName") == node:
-                return self._selected_claims.get(claim["metadata"]["name"], ("", ""))[1]
+                return str(claim["metadata"]["name"])
         return ""
 
     # Other events

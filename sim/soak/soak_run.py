@@ -8,18 +8,19 @@ from typing import Final
 
 import msgspec
 
-from sim.soak.churn import ONE_DAY, ChurnEvent, build_churn
+from sim.soak.consolidation_outcome import ConsolidationOutcome, evaluate_consolidations
 from sim.soak.monitor import PodEviction, SoakMonitor
 from sim.soak.node_replacements import ShortLivedNode
-from sim.soak.soak_workloads import NAMESPACE, build_manifests
-from sim.soak.soak_world import IdealCost, SoakWorld
+from sim.soak.policies import POLICIES, SoakPolicy, apply_payback
+from sim.soak.soak_world import SoakWorld
+from sim.soak.worlds.churn import ONE_DAY, ChurnEvent
+from sim.soak.worlds.mixed import MIXED_WORLD
+from sim.soak.worlds.soak_workloads import NAMESPACE
+from sim.soak.worlds.world_definition import WorldDefinition, with_policy
 from sim.world.measurements import get_vcpus, is_joiner_node, is_running
 
 WARM_UP_DURATION: Final = timedelta(minutes=10)
 SAMPLE_INTERVAL: Final = timedelta(minutes=5)
-IDEAL_COST_INTERVAL: Final = timedelta(hours=1)
-IDEAL_COSTS_PER_BOUND: Final = 24
-"""One of this many ideal costs has a lower bound too: it takes half a minute for about fifty pods."""
 
 
 class SoakSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,22 +35,23 @@ class SoakSample(msgspec.Struct, frozen=True, kw_only=True):
     """Pods without a node."""
     usd_per_hour: float
     """Of all instances that are not terminating, at synthetic prices."""
-    ideal: IdealCost | None = None
 
 
 class SoakResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a simulated week."""
 
-    consolidates: bool
+    world: str
+    policy: str
     days: float
     seed: int
+    size: float
     samples: tuple[SoakSample, ...]
     events: tuple[tuple[datetime, str, str], ...]
     """Instant, kind and name of each event, in order."""
     evictions: tuple[PodEviction, ...]
     violations: tuple[str, ...]
-    replacements: int
-    """Consolidations that were carried out."""
+    consolidations: tuple[ConsolidationOutcome, ...]
+    """Those that were carried out, in order."""
     short_lived_nodes: tuple[ShortLivedNode, ...]
     """Nodes that consolidation created and removed within an hour."""
     short_lived_without_changes: tuple[ShortLivedNode, ...]
@@ -57,7 +59,7 @@ class SoakResult(msgspec.Struct, frozen=True, kw_only=True):
     launches: int
     interruptions: int
     invocations: tuple[tuple[str, int], ...]
-    """Number of invocations by function, sorted; followed by the failed invocations."""
+    """Number of invocations by function, sorted."""
     failed_invocations: tuple[str, ...]
 
 
@@ -66,19 +68,32 @@ def run_week(
     seed: int,
     *,
     size: float = 1.0,
+    definition: WorldDefinition = MIXED_WORLD,
+    policy: SoakPolicy = POLICIES["default"],
     churn: Sequence[ChurnEvent] | None = None,
-    consolidates: bool = True,
-    has_ideal: bool = True,
     on_sample: Callable[[SoakSample], None] = lambda _: None,
 ) -> SoakResult:
-    """Run *days* days of the churn of *seed*; *on_sample* receives every sample.
+    """Run *days* days of *definition* with *policy*; *on_sample* receives every sample.
 
-    *size*: scales the usual number of pods; *churn*: events instead of the generated ones; *consolidates*: whether the
-    deployment has consolidation enabled; *has_ideal*: whether the ideal cost is computed hourly.
+    *size*: scales the usual number of pods; *churn*: events instead of the generated ones.
     """
-    world = SoakWorld(seed, consolidates=consolidates)
-    world.apply(build_manifests(size))
-    monitor = SoakMonitor(world)
+    with apply_payback(policy):
+        return _run_week(days, seed, size, definition, policy, churn, on_sample)
+
+
+def _run_week(
+    days: float,
+    seed: int,
+    size: float,
+    definition: WorldDefinition,
+    policy: SoakPolicy,
+    churn: Sequence[ChurnEvent] | None,
+    on_sample: Callable[[SoakSample], None],
+) -> SoakResult:
+    configured_world = with_policy(definition, policy.consolidation_policy, policy.annotations)
+    world = SoakWorld(seed, policy.build_settings())
+    world.apply(configured_world.build_manifests(size, seed))
+    monitor = SoakMonitor(world, configured_world.node_pools)
     world.run(WARM_UP_DURATION)
     started_at, applied_events = world.clock.get_time(), list[tuple[datetime, str, str]]()
 
@@ -86,34 +101,35 @@ def run_week(
         if world.apply_event(event):
             applied_events.append((world.clock.get_time(), event.kind, event.name))
 
-    for churn_event in build_churn(days, seed, size) if churn is None else churn:
+    for churn_event in definition.build_churn(days, seed, size) if churn is None else churn:
         title = f"churn {churn_event.kind} {churn_event.name}"
         world.clock.call_at(started_at + churn_event.after, partial(apply_event, churn_event), title)
     samples: list[SoakSample] = []
     end = started_at + ONE_DAY * days
     while world.clock.get_time() < end:
-        hour, elapsed_in_hour = divmod(world.clock.get_time() - started_at, IDEAL_COST_INTERVAL)
-        is_due = has_ideal and not elapsed_in_hour
-        samples.append(
-            take_sample(world, world.compute_ideal_cost(bounded=hour % IDEAL_COSTS_PER_BOUND == 0) if is_due else None)
-        )
+        samples.append(take_sample(world))
         on_sample(samples[-1])
         world.clock.run_until(min(end, world.clock.get_time() + SAMPLE_INTERVAL))
-    returns = tuple(monitor.replacement_log.find_short_lived())
+    replacement_log = monitor.replacement_log
+    short_lived_nodes = tuple(replacement_log.find_short_lived())
     calls = Counter(record.function for record in world.runtime.invocations)
     return SoakResult(
-        consolidates=consolidates,
+        world=definition.name,
+        policy=policy.name,
         days=days,
         seed=seed,
+        size=size,
         samples=tuple(samples),
         events=tuple(applied_events),
         evictions=tuple(monitor.evictions),
         violations=tuple(monitor.violations),
-        replacements=len(monitor.replacement_log.list_replacements()),
-        short_lived_nodes=returns,
+        consolidations=evaluate_consolidations(
+            replacement_log.list_replacements(), replacement_log.life_by_claim, monitor.evictions, end
+        ),
+        short_lived_nodes=short_lived_nodes,
         short_lived_without_changes=tuple(
             short_lived_node
-            for short_lived_node in returns
+            for short_lived_node in short_lived_nodes
             if monitor.has_no_changes_between(short_lived_node.requested_at, short_lived_node.removed_by.at)
         ),
         launches=monitor.launch_count,
@@ -125,7 +141,7 @@ def run_week(
     )
 
 
-def take_sample(world: SoakWorld, ideal: IdealCost | None = None) -> SoakSample:
+def take_sample(world: SoakWorld) -> SoakSample:
     """Return the counts of the current instant."""
     pods = world.cluster.list_pods(NAMESPACE)
     joiner_nodes = [node for node in world.cluster.api.list("nodes") if is_joiner_node(node)]
@@ -136,5 +152,4 @@ def take_sample(world: SoakWorld, ideal: IdealCost | None = None) -> SoakSample:
         running=sum(is_running(pod) for pod in pods),
         waiting=sum("nodeName" not in pod["spec"] and "deletionTimestamp" not in pod["metadata"] for pod in pods),
         usd_per_hour=round(world.cloud.compute_hourly_cost(), 4),
-        ideal=ideal,
     )

@@ -1,6 +1,7 @@
 """The embedded world of a simulated week: a short list of instance types, and how events are applied."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -9,19 +10,20 @@ from shared.cycles.setup.options_from_settings import build_scheduling_options
 from shared.cycles.setup.planning_snapshot import take_planning_snapshot
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.state.cluster_state import ClusterState
 from shared.take.snapshot import PLANNING_REQUEST
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.lower_bound.integer_program import compute_lower_bound
-from sim.soak.churn import ChurnEvent
-from sim.soak.soak_workloads import DEPLOYMENT_RESOURCE, NAMESPACE
+from sim.soak.worlds.churn import ChurnEvent
+from sim.soak.worlds.soak_workloads import DEPLOYMENT_RESOURCE, NAMESPACE
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import is_joiner_node
 
 OFFERED_TYPES: Final = re.compile(r"(c6i|m6i|r6i)\.(large|xlarge|2xlarge)")
 """Instance types that EC2 offers: each size in three families. More types make the simulation slower."""
-CONSOLIDATION_OFF_SETTINGS: Final = {"disruption-paused": "Underutilized"}
-"""Context values that disable consolidation; emptiness and drift stay enabled."""
+FIXED_SETTINGS: Final = {"snapshots": "off", "log-level": "ERROR"}
+"""No decision depends on these: decision records are not stored, and cycles are not logged, which saves time."""
 
 
 class IdealCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,20 +31,19 @@ class IdealCost(msgspec.Struct, frozen=True, kw_only=True):
 
     repacked: float
     """By our own solver, on new nodes only."""
+    disruptable: float
+    """The same without the pods that have `do-not-disrupt`."""
     bound: float | None
     """A lower bound of any plan; None: not computed."""
 
 
 class SoakWorld(EmbeddedWorld):
-    """A stack that is deployed with or without consolidation."""
+    """A stack that is deployed with the settings of a policy."""
 
-    def __init__(self, seed: int, *, consolidates: bool = True) -> None:
-        """Deploy the stack into a region with few instance types."""
+    def __init__(self, seed: int, settings: Mapping[str, str] | None = None) -> None:
+        """Deploy the stack with more *settings* into a region with few instance types."""
         super().__init__(
-            seed,
-            template=synthesize_template(
-                settings=ACTIVE_SETTINGS if consolidates else ACTIVE_SETTINGS | CONSOLIDATION_OFF_SETTINGS
-            ),
+            seed, template=synthesize_template(settings=ACTIVE_SETTINGS | FIXED_SETTINGS | dict(settings or {}))
         )
         offered_types = {name: info for name, info in sorted(self.cloud.types.items()) if OFFERED_TYPES.fullmatch(name)}
         self.cloud.types = offered_types
@@ -73,12 +74,17 @@ class SoakWorld(EmbeddedWorld):
         managed_nodes = frozenset(
             node["metadata"]["name"] for node in self.cluster.api.list("nodes") if is_joiner_node(node)
         )
-        placement = plan_with_buffers(
-            ClusterState(cluster), excluded=managed_nodes, options=scheduling_options
-        ).placement
+        placement, disruptable_placement = (
+            plan_with_buffers(ClusterState(snapshot), excluded=managed_nodes, options=scheduling_options).placement
+            for snapshot in (cluster, _drop_guarded_pods(cluster))
+        )
         empty = msgspec.structs.replace(cluster, nodes=(), node_claims=())
         bound = round(compute_lower_bound(empty, placement, scheduling_options), 4) if bounded else None
-        return IdealCost(repacked=round(placement.price_usd_per_hour, 4), bound=bound)
+        return IdealCost(
+            repacked=round(placement.price_usd_per_hour, 4),
+            disruptable=round(disruptable_placement.price_usd_per_hour, 4),
+            bound=bound,
+        )
 
     def _interrupt(self, position: float) -> bool:
         running_spot = [
@@ -97,3 +103,8 @@ class SoakWorld(EmbeddedWorld):
 
     def _get_environment(self) -> dict[str, str]:
         return dict(self.wiring.get_function("provision").environment)
+
+
+def _drop_guarded_pods(cluster: ClusterSnapshot) -> ClusterSnapshot:
+    pods = tuple(pod for pod in cluster.pods if pod.meta.get_annotation(DO_NOT_DISRUPT) != "true")
+    return msgspec.structs.replace(cluster, pods=pods)

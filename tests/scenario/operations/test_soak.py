@@ -2,28 +2,21 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
 
-from sim.soak import __main__ as command
-from sim.soak.churn import ONE_DAY, ChurnEvent, build_churn, compute_target_replicas
+from sim.soak.ideal_costs import compute_ideal_costs
 from sim.soak.monitor import SoakMonitor
-from sim.soak.plot import render_chart
+from sim.soak.policies import POLICIES
+from sim.soak.report.summary import SoakSummary, build_summary
 from sim.soak.soak_run import SoakResult, run_week
-from sim.soak.soak_workloads import (
-    NODE_POOLS,
-    SERVICE_WORKLOADS,
-    SERVICES_POOL,
-    SPOT_POOL,
-    PoolBudget,
-    build_job,
-    build_manifests,
-)
 from sim.soak.soak_world import SoakWorld
-from sim.soak.summary import SoakSummary, build_summary, format_lines
+from sim.soak.worlds.churn import ChurnEvent
+from sim.soak.worlds.mixed import MIXED_WORLD, NODE_POOLS
+from sim.soak.worlds.soak_workloads import SERVICES_POOL, SPOT_POOL, PoolBudget, build_job
+from sim.soak.worlds.world_catalog import WORLDS
+from sim.soak.worlds.world_definition import with_policy
 from tests.scenario.worlds import CLAIMS
 
 SOAK_HOURS = 1.5
@@ -56,19 +49,17 @@ CHURN = (
 
 
 @cache
-def run_soak(*, consolidates: bool) -> SoakResult:
-    return run_week(
-        SOAK_HOURS / 24, 1, size=WORKLOAD_SCALE, churn=CHURN, consolidates=consolidates, has_ideal=consolidates
-    )
+def run_soak(policy: str) -> SoakResult:
+    return run_week(SOAK_HOURS / 24, 1, size=WORKLOAD_SCALE, churn=CHURN, policy=POLICIES[policy])
 
 
-def summarize_soak() -> SoakSummary:
-    return build_summary(run_soak(consolidates=True), run_soak(consolidates=False))
+def summarize_soak(policy: str) -> SoakSummary:
+    return build_summary(run_soak(policy))
 
 
-@pytest.mark.parametrize("consolidates", [True, pytest.param(False, marks=pytest.mark.no_cover)])
-def test_simulated_week_violates_no_budget_and_has_no_failed_invocation(*, consolidates: bool) -> None:
-    week = run_soak(consolidates=consolidates)
+@pytest.mark.parametrize("policy", ["default", pytest.param("never", marks=pytest.mark.no_cover)])
+def test_simulated_week_violates_no_budget_and_has_no_failed_invocation(policy: str) -> None:
+    week = run_soak(policy)
     assert week.violations == ()
     assert week.failed_invocations == ()
     assert week.interruptions == 1
@@ -76,102 +67,78 @@ def test_simulated_week_violates_no_budget_and_has_no_failed_invocation(*, conso
 
 
 def test_consolidation_lowers_the_mean_hourly_cost() -> None:
-    summary = summarize_soak()
-    assert summary.mean_usd_per_hour < summary.without_usd_per_hour
-    ideals = [sample.ideal for sample in run_soak(consolidates=True).samples if sample.ideal is not None]
-    assert all(ideal.bound <= ideal.repacked for ideal in ideals if ideal.bound is not None)
-    assert len(ideals) == 2
-    assert ideals[0].bound is not None
-    assert run_soak(consolidates=True).replacements > 0
-    assert run_soak(consolidates=False).replacements == 0
+    assert summarize_soak("default").usd_per_hour < summarize_soak("never").usd_per_hour
+    assert summarize_soak("default").consolidation_count > 0
+    assert summarize_soak("never").consolidation_count == 0
 
 
 def test_no_node_is_consolidated_shortly_after_its_launch_without_changes() -> None:
-    assert run_soak(consolidates=True).short_lived_without_changes == ()
+    assert run_soak("default").short_lived_without_changes == ()
 
 
 def test_evictions_have_a_disruption_reason() -> None:
-    reasons = {eviction.reason for eviction in run_soak(consolidates=True).evictions}
+    reasons = {eviction.reason for eviction in run_soak("default").evictions}
     assert {"Underutilized", "Drifted"} <= reasons <= {"Underutilized", "Drifted", "Empty", ""}
 
 
-def test_chart_is_well_formed_svg_with_every_line() -> None:
-    svg = render_chart(run_soak(consolidates=True), run_soak(consolidates=False))
-    root = ET.fromstring(svg)  # noqa: S314 - our own
-    kinds = {polyline.get("class") for polyline in root.iter("{http://www.w3.org/2000/svg}polyline")}
-    assert kinds == {"line ours", "line without", "line ideal"}
-    assert [circle.get("class") for circle in root.iter("{http://www.w3.org/2000/svg}circle")] == ["bound"]
-    assert "prefers-color-scheme:dark" in svg
-    assert "new images" in svg
+def test_every_eviction_by_consolidation_belongs_to_a_consolidation_that_was_carried_out() -> None:
+    week = run_soak("default")
+    evictions = sum(eviction.reason == "Underutilized" for eviction in week.evictions)
+    assert sum(outcome.evictions for outcome in week.consolidations) == evictions > 0
+    assert all(outcome.hours <= SOAK_HOURS for outcome in week.consolidations)
+    assert all((outcome.overlap_usd > 0) == (outcome.created > 0) for outcome in week.consolidations)
 
 
-def test_summary_is_formatted_as_a_markdown_table() -> None:
-    table = list(format_lines(summarize_soak()))
-    assert all(line.startswith("|") and line.count("|") == 3 for line in table)
-    assert any("violations" in line and line.endswith("| 0 |") for line in table)
+def test_karpenters_rule_has_no_payback_period_in_the_run_and_only_there() -> None:
+    definition = WORLDS["steady"]
+    results = [
+        run_week(1 / 24, 1, size=0.1, definition=definition, policy=POLICIES[name])
+        for name in ("default", "karpenter", "default")
+    ]
+    assert results[0].samples == results[2].samples
+    assert [result.policy for result in results] == ["default", "karpenter", "default"]
 
 
-@pytest.mark.parametrize("output", ["text", "json"])
-def test_command_prints_the_summary_and_writes_the_chart(
-    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recorded_arguments: list[tuple[float, int, float]] = []
-
-    def record_arguments(days: float, seed: int, size: float) -> tuple[SoakResult, SoakResult]:
-        recorded_arguments.append((days, seed, size))
-        return run_soak(consolidates=True), run_soak(consolidates=False)
-
-    monkeypatch.setattr(command, "run_both_weeks", record_arguments)
-    assert command.main(["--days", "2", "--seed", "3", "-o", output, "--plot", str(tmp_path / "weeks.svg")]) == 0
-    assert recorded_arguments == [(2, 3, 1)]
-    assert (tmp_path / "weeks.svg").read_text().startswith("<svg")
-    printed = capsys.readouterr().out
-    if output == "json":
-        assert msgspec.json.decode(printed)["figures"] == msgspec.to_builtins(summarize_soak())
-    else:
-        assert printed.splitlines() == list(format_lines(summarize_soak()))
+@pytest.mark.parametrize("world", ["steady", "batch", "development"])
+def test_every_other_world_runs_without_violation(world: str) -> None:
+    week = run_week(0.75 / 24, 2, size=0.15, definition=WORLDS[world])
+    assert week.violations == ()
+    assert week.failed_invocations == ()
+    assert week.samples[-1].running > week.samples[-1].waiting
 
 
-def test_progress_line_is_printed_for_every_sample(capsys: pytest.CaptureFixture[str]) -> None:
-    for sample in run_soak(consolidates=True).samples:
-        command.print_progress(sample)
-    assert len(capsys.readouterr().err.splitlines()) == 2
+# Ideal costs
 
 
-# What happens
+def test_ideal_costs_are_at_least_the_lower_bound_and_below_the_actual_costs() -> None:
+    costs = compute_ideal_costs(MIXED_WORLD, 2 / 24, 1, WORKLOAD_SCALE, has_bounds=True)
+    assert len(costs) == 2
+    assert costs[0].bound is not None
+    assert 0 < costs[0].bound <= costs[0].repacked
+    assert costs[1].bound is None
+    assert costs[0].disruptable < costs[0].repacked, "the pods of ledger must not be disrupted"
+    week = run_week(1 / 24, 1, size=WORKLOAD_SCALE)
+    assert costs[0].repacked < build_summary(week).usd_per_hour
 
 
-def test_same_seed_produces_the_same_churn_and_a_different_seed_does_not() -> None:
-    assert build_churn(2, 1) == build_churn(2, 1)
-    assert build_churn(2, 1) != build_churn(2, 2)
-
-
-def test_seven_day_churn_contains_every_kind_of_event() -> None:
-    churn_events = build_churn(7, 1)
-    assert {event.kind for event in churn_events} == {"scale", "deploy", "apply", "delete", "interrupt", "release"}
-    assert [event.after for event in churn_events if event.kind == "release"] == [ONE_DAY * 3.5]
-    assert list(churn_events) == sorted(churn_events, key=lambda one: one.after)
-    assert {event.name for event in churn_events if event.kind == "deploy"} == {
-        workload.name for workload in SERVICE_WORKLOADS
-    }
-
-
-def test_load_peaks_at_the_configured_hour_and_is_lower_on_weekends() -> None:
-    [web] = [workload for workload in SERVICE_WORKLOADS if workload.name == "web"]
-    monday, sunday = (datetime(2026, 11, day, web.peak_hour, tzinfo=UTC) for day in (23, 22))
-    night = monday.replace(hour=3)
-    assert (
-        compute_target_replicas(web, night, 1)
-        < compute_target_replicas(web, sunday, 1)
-        < compute_target_replicas(web, monday, 1)
+def test_ideal_cost_falls_when_a_job_completes() -> None:
+    batch = WORLDS["batch"]
+    job = ChurnEvent(
+        after=timedelta(minutes=30),
+        kind="apply",
+        name="batch-job",
+        manifest=build_job("batch-job", 12, timedelta(minutes=50), is_guarded=False),
     )
+    definition = msgspec.structs.replace(batch, build_churn=lambda *_: (job,))
+    before, during, after = (cost.repacked for cost in compute_ideal_costs(definition, 3 / 24, 1, WORKLOAD_SCALE))
+    assert before == after < during
+
+
+# Who watches
 
 
 def test_spot_interruption_event_is_skipped_without_spot_instances() -> None:
     assert not SoakWorld(1).apply_event(make_event(0, "interrupt"))
-
-
-# Who watches
 
 
 @pytest.mark.parametrize(
@@ -200,8 +167,8 @@ def test_nodepool_allows_the_smallest_of_its_budgets() -> None:
 
 def build_monitored_world() -> tuple[SoakWorld, SoakMonitor]:
     world = SoakWorld(1)
-    world.apply(build_manifests(0.7))
-    witness = SoakMonitor(world)
+    world.apply(MIXED_WORLD.build_manifests(0.7))
+    witness = SoakMonitor(world, NODE_POOLS)
     world.run(timedelta(minutes=6))
     assert witness.violations == []
     return world, witness
@@ -228,6 +195,14 @@ def test_monitor_reports_evictions_and_terminations_that_violate_a_rule() -> Non
     assert "nodes of services go (Drifted), allowed are" in text
     assert "was evicted (Drifted) past do-not-disrupt" in text
     assert "ended under" in text
+
+
+def test_annotation_of_the_command_line_is_on_the_nodepool_that_it_names() -> None:
+    definition = with_policy(MIXED_WORLD, "Balanced", [("spot", "joiner.dev/minimum-savings-percent", "10")])
+    manifests = {manifest["metadata"]["name"]: manifest for manifest in definition.build_manifests(0.1)}
+    assert manifests[SPOT_POOL]["metadata"]["annotations"] == {"joiner.dev/minimum-savings-percent": "10"}
+    assert "annotations" not in manifests[SERVICES_POOL]["metadata"]
+    assert manifests[SERVICES_POOL]["spec"]["disruption"]["consolidationPolicy"] == "Balanced"
 
 
 def _list_pod_names(world: SoakWorld, app: str) -> list[str]:

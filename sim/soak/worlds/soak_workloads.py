@@ -1,16 +1,18 @@
-"""Workloads and NodePools of a simulated week: two NodePools, services with a daily cycle, and jobs that end."""
+"""Workloads and NodePools that the simulated weeks consist of, and their manifests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
 
+from sim.cluster.kubelet.pod_stages import RUN_SECONDS_ANNOTATION
 from sim.world import manifests
 from sim.world.manifests import Json
 
 NAMESPACE: Final = "default"
 DEPLOYMENT_RESOURCE: Final = "deployments.apps"
+JOB_RESOURCE: Final = "jobs.batch"
 POD_BUDGET_RESOURCE: Final = "poddisruptionbudgets.policy"
 SERVICES_POOL: Final = "services"
 SPOT_POOL: Final = "spot"
@@ -62,6 +64,7 @@ class SoakNodePool(msgspec.Struct, frozen=True, kw_only=True):
     capacity_type: str
     policy: str
     consolidate_after: str
+    annotations: dict[str, str] = {}
     budgets: tuple[PoolBudget, ...]
 
     def compute_allowed(self, reason: str, total: int, now: datetime) -> int:
@@ -91,73 +94,17 @@ class ServiceWorkload(msgspec.Struct, frozen=True, kw_only=True):
 SATURDAY_INDEX: Final = 5
 OFFICE_OPENING_HOUR: Final = 9
 OFFICE_CLOSING_HOUR: Final = 17
-NODE_POOLS: Final = (
-    SoakNodePool(
-        name=SERVICES_POOL,
-        capacity_type="on-demand",
-        policy="WhenEmptyOrUnderutilized",
-        consolidate_after="2m",
-        budgets=(
-            PoolBudget(percent=20),
-            PoolBudget(count=2, reasons=("Drifted",)),
-            PoolBudget(count=1, reasons=("Underutilized", "Drifted"), in_office_hours=True),
-        ),
-    ),
-    SoakNodePool(
-        name=SPOT_POOL, capacity_type="spot", policy="Balanced", consolidate_after="30s", budgets=(PoolBudget(count=3),)
-    ),
-)
 DO_NOT_DISRUPT: Final = (("karpenter.sh/do-not-disrupt", "true"),)
-SERVICE_WORKLOADS: Final = (
-    ServiceWorkload(name="web", cpu_milli=500, memory_mib=768, replicas=(16, 60), pod_budget={"maxUnavailable": "10%"}),
-    ServiceWorkload(
-        name="api", cpu_milli=1000, memory_mib=2048, replicas=(8, 28), peak_hour=14, pod_budget={"minAvailable": "75%"}
-    ),
-    ServiceWorkload(
-        name="search",
-        cpu_milli=1500,
-        memory_mib=6144,
-        replicas=(4, 10),
-        peak_hour=20,
-        pod_budget={"maxUnavailable": 1},
-        is_spread=True,
-    ),
-    ServiceWorkload(name="cache", cpu_milli=500, memory_mib=3072, replicas=(4, 4), pod_budget={"maxUnavailable": 1}),
-    ServiceWorkload(name="ledger", cpu_milli=1000, memory_mib=4096, replicas=(3, 3), annotations=DO_NOT_DISRUPT),
-    ServiceWorkload(name="mail", cpu_milli=250, memory_mib=512, replicas=(4, 14), peak_hour=9),
-    ServiceWorkload(
-        name="worker",
-        pool=SPOT_POOL,
-        cpu_milli=900,
-        memory_mib=1800,
-        replicas=(10, 36),
-        peak_hour=2,
-        pod_budget={"maxUnavailable": "20%"},
-    ),
-    ServiceWorkload(name="thumbnails", pool=SPOT_POOL, cpu_milli=500, memory_mib=1024, replicas=(4, 20), peak_hour=19),
-)
 
 
-def scale_services(size: float = 1.0) -> tuple[ServiceWorkload, ...]:
-    """Return the services with their replicas scaled by *size*, at least one each."""
+def scale_services(services: Iterable[ServiceWorkload], size: float) -> tuple[ServiceWorkload, ...]:
+    """Return *services* with their replicas scaled by *size*, at least one each."""
     return tuple(
         msgspec.structs.replace(
             service, replicas=tuple(max(1, round(size * replicas)) for replicas in service.replicas)
         )
-        for service in SERVICE_WORKLOADS
+        for service in services
     )
-
-
-def build_manifests(size: float = 1.0) -> Iterator[Json]:
-    """Yield all initial manifests; *size* scales the replicas of services."""
-    yield manifests.build_node_class()
-    yield from map(_build_node_pool, NODE_POOLS)
-    agent_spec = {"tolerations": [{"operator": "Exists"}], "containers": [manifests.build_container("100m", "128Mi")]}
-    yield manifests.build_workload("DaemonSet", "agent", agent_spec, "kube-system")
-    for service in scale_services(size):
-        yield build_deployment(service, service.replicas[0])
-        if service.pod_budget:
-            yield manifests.build_pod_budget(service.name, **service.pod_budget)
 
 
 def build_deployment(service: ServiceWorkload, replicas: int) -> Json:
@@ -172,20 +119,29 @@ def build_deployment(service: ServiceWorkload, replicas: int) -> Json:
     return deployment
 
 
-def build_job(name: str, pods: int, run_duration: timedelta, *, is_guarded: bool) -> Json:
-    """Return a Job of *pods* parallel pods on spot that run for *run_duration* each.
+def build_job(
+    name: str,
+    pods: int,
+    run_duration: timedelta,
+    *,
+    is_guarded: bool,
+    pool: str = SPOT_POOL,
+    requests: tuple[int, int] = (1500, 2048),
+) -> Json:
+    """Return a Job of *pods* parallel pods that run for *run_duration* each.
 
-    *is_guarded*: they must not be disrupted.
+    *is_guarded*: they must not be disrupted. *requests*: millicores and MiB of each pod.
     """
-    annotations = {"sim.joiner.dev/run-seconds": str(int(run_duration.total_seconds()))} | dict(
+    annotations = {RUN_SECONDS_ANNOTATION: str(int(run_duration.total_seconds()))} | dict(
         DO_NOT_DISRUPT if is_guarded else ()
     )
-    container = manifests.build_container("1500m", "2048Mi")
-    spec = {"nodeSelector": {"pool": SPOT_POOL}, "containers": [container]}
+    container = manifests.build_container(f"{requests[0]}m", f"{requests[1]}Mi")
+    spec = {"nodeSelector": {"pool": pool}, "containers": [container]}
     return manifests.build_job(name, pods, spec, {"job": name}, annotations, ttlSecondsAfterFinished=60)
 
 
-def _build_node_pool(pool: SoakNodePool) -> Json:
+def build_node_pool(pool: SoakNodePool) -> Json:
+    """Return the manifest of *pool*: current instance types of 2 to 8 vCPUs."""
     requirements = {
         "karpenter.sh/capacity-type": [pool.capacity_type],
         "kubernetes.io/arch": ["amd64"],
@@ -201,4 +157,7 @@ def _build_node_pool(pool: SoakNodePool) -> Json:
         "consolidateAfter": pool.consolidate_after,
         "budgets": [budget.build_manifest() for budget in pool.budgets],
     }
-    return manifests.build_node_pool(pool.name, template, disruption=disruption)
+    manifest = manifests.build_node_pool(pool.name, template, disruption=disruption)
+    if pool.annotations:
+        manifest["metadata"]["annotations"] = dict(pool.annotations)
+    return manifest

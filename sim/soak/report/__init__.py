@@ -1,0 +1,1 @@
+"""Results of simulated weeks: figures, table and plot."""

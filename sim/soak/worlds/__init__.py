@@ -1,0 +1,1 @@
+"""Worlds of simulated weeks: their NodePools, workloads and churn."""
