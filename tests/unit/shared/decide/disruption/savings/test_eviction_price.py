@@ -17,6 +17,7 @@ from tests.support.catalogues import NOW, make_node_pool
 from tests.support.disruption_fleet import (
     FREE,
     STAGES,
+    TYPES,
     Machine,
     decide_disruption,
     get_verdict,
@@ -187,3 +188,25 @@ def test_launch_in_the_node_pool_ends_the_quiet_period_if_evictions_have_a_price
     )
     cluster = make_fleet(node, ROOMY, make_launched_node(launch_minutes, **annotations))
     assert bool(decide_disruption(cluster, DisruptionSettings(eviction_price_usd=price)).commands) is goes
+
+
+@pytest.mark.parametrize(
+    ("price", "quiet_minutes", "goes"), [(0.001, 600, False), (0.001, 24 * 60, True), (0.0, 600, True)]
+)
+def test_node_is_kept_if_its_pods_fit_elsewhere_only_in_one_order(
+    price: float, quiet_minutes: float, *, goes: bool
+) -> None:
+    """If the small pod is bound first, it takes the only place of the large pod."""
+    node = with_quiet_minutes(
+        quiet_minutes, make_node_with_pods("a", make_web_pod("large", "2"), make_web_pod("small", "900m"))
+    )
+    gaps = [
+        make_node_with_pods("b", make_web_pod("b1", "1800m"), annotations={DO_NOT_DISRUPT: "true"}),
+        make_node_with_pods("c", make_web_pod("c1", "3"), annotations={DO_NOT_DISRUPT: "true"}),
+    ]
+    decision = decide_disruption(
+        make_fleet(node, *gaps, types=(TYPES[1],)), DisruptionSettings(eviction_price_usd=price)
+    )
+    assert summarize_commands(decision) == ([("SingleNode", ["a"], [])] if goes else [])
+    if not goes:
+        assert get_verdict(decision, "a")[1] == "PlacementUncertain"
