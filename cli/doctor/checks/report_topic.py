@@ -25,9 +25,7 @@ def _check_topic(topic: TopicFacts, check: CheckReporter) -> CheckResult:
     name = topic.arn.rpartition(":")[2]
     if not topic.exists:
         fix = f'aws sns create-topic --name {name}, or set {_OPTION} to an existing topic or to "", and deploy'
-        return check.fail(
-            f"the setting {_OPTION}: topic {topic.arn} does not exist: cost reports are not delivered", fix
-        )
+        return check.fail(f"{_OPTION}: topic {topic.arn} does not exist: cost reports are not delivered", fix)
     if not topic.confirmed_subscriptions:
         waiting = (
             f", {format_count(topic.pending_subscriptions, 'subscription')} not confirmed"
