@@ -42,6 +42,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "Each node expires sooner by a different part of `expireAfter`, at most this percentage.",
     ),
+    names.SURGE_DRAIN: (
+        "NodePool, Deployment",
+        "`true`: a rollout starts new pods before the node drains; `false`: not. Needs `joiner:surge-drain`.",
+    ),
     names.REBALANCE_POLICY: (
         "NodePool",
         "Reaction to a rebalance recommendation of EC2: `ignore` (default), `cordon` or `drain`.",
@@ -79,6 +83,10 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.COMMAND: (
         "NodeClaim",
         "The disruption command whose nodes it replaces: `joiner explain command COMMAND` shows it.",
+    ),
+    names.SURGE_DRAIN_RESTART: (
+        "pod template of a Deployment, pod",
+        "The disruption command that restarted the Deployment, and the time of its proposal.",
     ),
     names.ENDS_AT: ("Node", "When EC2 reclaims the instance."),
     names.EARLY_ENDS: ("NodePool", "Instances that EC2 ended before their nodes registered, with the times."),

@@ -27,14 +27,17 @@ ADMIN_POLICY: Final = "AmazonEKSClusterAdminPolicy"
 
 
 @cache
-def build_manifests() -> bytes:
-    """Return all objects to install as one JSON list."""
+def build_manifests(*, surge_drain: bool = False) -> bytes:
+    """Return all objects to install as one JSON list; the permission for surge drains only with *surge_drain*."""
     texts = [
         *sorted((MANIFEST_FOLDER / "crds" / "manifests").glob("*.yaml")),
         MANIFEST_FOLDER / "installer" / "priority.yaml",
         MANIFEST_FOLDER / "installer" / "rbac.yaml",
     ]
     objects = [msgspec.yaml.decode(document) for path in texts for document in path.read_text().split("\n---\n")]
+    if surge_drain:
+        [role] = [manifest for manifest in objects if manifest["kind"] == "ClusterRole"]
+        role["rules"].append(msgspec.yaml.decode((MANIFEST_FOLDER / "installer" / "rbac-surge-drain.yaml").read_text()))
     return msgspec.json.encode(objects)
 
 
@@ -63,7 +66,11 @@ class InstallerConstruct(Construct):
         # exists, Lambda has assumed the role.
         self._access_entry.node.add_dependency(self._function, self._alias)
         self.installed = self._build_resource(
-            "Installed", {"Manifests": MANIFESTS_FILENAME, "Digest": sha256(build_manifests()).hexdigest()}
+            "Installed",
+            {
+                "Manifests": MANIFESTS_FILENAME,
+                "Digest": sha256(build_manifests(surge_drain=options.surge_drain == "on")).hexdigest(),
+            },
         )
         self.installer_message: str = self.installed.get_att_string("Told")
 

@@ -87,7 +87,7 @@ class JoinerStack(cdk.Stack):
 
     def _build_code_files(self, options: StackOptions) -> dict[str, bytes]:
         """Return the files that are packaged with the functions; a price list also gets a stack output."""
-        files = {installer.MANIFESTS_FILENAME: installer.build_manifests()}
+        files = {installer.MANIFESTS_FILENAME: installer.build_manifests(surge_drain=options.surge_drain == "on")}
         if not options.price_list:
             return files
         packaged_prices, body = price_list.read_price_list(options.price_list, get_target_region(options))

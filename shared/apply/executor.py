@@ -28,6 +28,7 @@ from shared.model.decisions.action import (
     PatchStatus,
     PublishEvent,
     RegisterNode,
+    RestartDeployment,
     TagInstance,
     TaintNode,
     TerminateInstances,
@@ -122,6 +123,8 @@ def _perform_batch(batch: Batch, world: World, fence: FencingToken | None) -> La
             writes.evict_pod(action, world.kube)
         case NominatePod():
             node_registration.nominate_pod(action, world.kube)
+        case RestartDeployment():
+            writes.restart_deployment(action, world.kube)
         case DeletePod():
             writes.delete_pod(action, world.kube)
         case DeleteObject():

@@ -19,10 +19,15 @@ class UnsupportedRbacError(Exception):
 
 
 @cache
-def read_rbac_manifests() -> tuple[Manifest, ...]:
-    """Return the ClusterRole of the functions and its binding, as they are installed."""
-    text = files("shared.installer").joinpath("rbac.yaml").read_text(encoding="utf-8")
-    return tuple(msgspec.yaml.decode(document) for document in text.split("\n---\n"))
+def read_rbac_manifests(*, surge_drain: bool = False) -> tuple[Manifest, ...]:
+    """Return the ClusterRole of the functions and its binding, as they are installed with or without *surge_drain*."""
+    folder = files("shared.installer")
+    text = folder.joinpath("rbac.yaml").read_text(encoding="utf-8")
+    role, binding = (msgspec.yaml.decode(document) for document in text.split("\n---\n"))
+    if surge_drain:
+        rule = msgspec.yaml.decode(folder.joinpath("rbac-surge-drain.yaml").read_text(encoding="utf-8"))
+        role = {**role, "rules": [*role["rules"], rule]}
+    return role, binding
 
 
 def find_granted_permissions(manifests: Iterable[Manifest], groups: Iterable[str]) -> frozenset[RbacPermission]:

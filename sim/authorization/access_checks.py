@@ -77,7 +77,8 @@ class StackAccess(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=32)
 def _parse_access(template_json: str) -> StackAccess:
     template = json.loads(template_json)
-    resource_policies, manifests = parse_resource_policies(template), read_rbac_manifests()
+    resource_policies = parse_resource_policies(template)
+    manifests = read_rbac_manifests(surge_drain=_has_surge_drain(template))
     groups_by_function = map_function_groups(template)
     return StackAccess(
         identity_by_function={
@@ -90,6 +91,16 @@ def _parse_access(template_json: str) -> StackAccess:
         role_arn_by_profile=map_profile_roles(template),
         policy_by_profile=parse_profile_policies(template),
     )
+
+
+def _has_surge_drain(template: Template) -> bool:
+    """Return whether the functions of *template* have the setting that comes with a permission of its own."""
+    environments = (
+        resource["Properties"].get("Environment", {}).get("Variables", {})
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::Lambda::Function"
+    )
+    return any(environment.get("JOINER_SURGE_DRAIN") == "on" for environment in environments)
 
 
 class AccessControl:

@@ -4,7 +4,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.errors import Conflict
-from shared.model.core.labels import PLANNED_UNDER
+from shared.model.core.labels import PLANNED_UNDER, SURGE_DRAIN_RESTART
 from shared.model.core.taints import encode_taint
 from shared.model.decisions.action import (
     CreateNodeClaim,
@@ -13,6 +13,7 @@ from shared.model.decisions.action import (
     EvictPod,
     PatchMetadata,
     PatchStatus,
+    RestartDeployment,
     TaintNode,
 )
 from shared.ports.kubernetes import Kube
@@ -83,6 +84,13 @@ def evict_pod(action: EvictPod, kube: Kube) -> None:
         "deleteOptions": {"preconditions": {"uid": action.uid}},
     }
     kube.create(path, msgspec.json.encode(body))
+
+
+def restart_deployment(action: RestartDeployment, kube: Kube) -> None:
+    """Annotate the pod template, as `kubectl rollout restart` does, if the Deployment has not changed."""
+    path = f"/apis/apps/v1/namespaces/{action.namespace}/deployments/{action.name}"
+    template = {"metadata": {"annotations": {SURGE_DRAIN_RESTART: action.restart}}}
+    patch_object(kube, path, action.resource_version, {}, spec={"template": template})
 
 
 def delete_pod(action: DeletePod, kube: Kube) -> None:

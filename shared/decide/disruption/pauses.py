@@ -173,9 +173,8 @@ def _pause_by_failures(
     after = max(_parse_resume_time(pool, problems) or now - FAILURE_MEMORY_PERIOD, now - FAILURE_MEMORY_PERIOD)
     outcomes: list[tuple[datetime, bool, str]] = []
     for command_state in command_states:
-        if command_state.command.replacements and any(
-            target.pool == pool.name for target in command_state.command.targets
-        ):
+        can_fail = command_state.command.replacements or command_state.failures
+        if can_fail and any(target.pool == pool.name for target in command_state.command.targets):
             outcomes += [(instant, False, command_state.message) for instant in command_state.failures]
             outcomes += [(command_state.phase_since, True, "")] if command_state.phase in SUCCESSFUL_PHASES else []
     last_outcomes = sorted(end for end in outcomes if end[0] > after)[-MAX_CONSECUTIVE_FAILED_REPLACEMENTS:]

@@ -144,6 +144,17 @@ class EvictPod(msgspec.Struct, frozen=True, kw_only=True, tag="EvictPod", tag_fi
     message: str = msgspec.field(default="", name="why")
 
 
+class RestartDeployment(msgspec.Struct, frozen=True, kw_only=True, tag="RestartDeployment", tag_field="action"):
+    """Roll out a Deployment again, by an annotation of its pod template; the same *restart* has an effect only once."""
+
+    namespace: str
+    name: str
+    resource_version: str
+    restart: str
+    """The value of the annotation joiner.dev/surge-drain-restart."""
+    message: str = msgspec.field(default="", name="why")
+
+
 class DeletePod(msgspec.Struct, frozen=True, kw_only=True, tag="DeletePod", tag_field="action"):
     """Delete a pod at the end of its node's termination grace period, regardless of any PodDisruptionBudget.
 
@@ -205,6 +216,7 @@ Action: TypeAlias = (
     | RegisterNode
     | EvictPod
     | NominatePod
+    | RestartDeployment
     | DeletePod
     | DeleteObject
     | PublishEvent

@@ -17,8 +17,12 @@ from shared.model.decisions.action import CreateNodeClaim
 CommandReason: TypeAlias = Literal["Empty", "Drifted", "Underutilized"]
 """As spelled in disruption budgets and in the NodeClaim's condition."""
 Method: TypeAlias = Literal["Emptiness", "StaticDrift", "Drift", "MultiNode", "SingleNode"]
-Phase: TypeAlias = Literal["PROPOSED", "VALIDATED", "LAUNCHED", "INITIALIZED", "DRAINING", "DONE", "ROLLED_BACK"]
-"""The last completed step: LAUNCHED, the replacements were requested; DRAINING, the NodeClaims were deleted."""
+Phase: TypeAlias = Literal[
+    "PROPOSED", "VALIDATED", "LAUNCHED", "SURGING", "INITIALIZED", "DRAINING", "DONE", "ROLLED_BACK"
+]
+"""The last completed step: LAUNCHED, the replacements were requested; SURGING, Deployments were restarted (only for a
+surge drain); DRAINING, the NodeClaims were deleted.
+"""
 
 ENDED_PHASES: Final[frozenset[Phase]] = frozenset(("DONE", "ROLLED_BACK"))
 MAX_TARGETS_PER_COMMAND: Final = 100

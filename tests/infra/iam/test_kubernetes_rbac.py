@@ -12,7 +12,7 @@ import yaml
 
 from infra.functions.installer import build_manifests
 from infra.iam.node_role import FUNCTIONS_GROUP
-from shared.installer.rbac import RbacPermission, find_granted_permissions, is_granted
+from shared.installer.rbac import RbacPermission, find_granted_permissions, is_granted, read_rbac_manifests
 from shared.kubernetes.errors import FUNCTIONS_CLUSTER_ROLE, GROUP
 from tests.infra.guarded import Guarded
 
@@ -64,6 +64,17 @@ def test_sensitive_kubernetes_permission_is_not_granted(
     right: RbacPermission, rights: frozenset[RbacPermission]
 ) -> None:
     assert not is_granted(rights, right)
+
+
+def test_surge_drain_adds_exactly_the_permission_to_patch_deployments(rights: frozenset[RbacPermission]) -> None:
+    extended = find_granted_permissions(json.loads(build_manifests(surge_drain=True)), [FUNCTIONS_GROUP])
+    assert extended - rights == {("patch", "apps", "deployments")}
+    assert rights <= extended
+    assert list(read_rbac_manifests(surge_drain=True)) == [
+        manifest
+        for manifest in json.loads(build_manifests(surge_drain=True))
+        if manifest in read_rbac_manifests(surge_drain=True)
+    ]
 
 
 def test_no_permission_contains_a_wildcard(rights: frozenset[RbacPermission]) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from shared.installer.rbac import RbacPermission, find_granted_permissions, format_permission, read_rbac_manifests
 from shared.kubernetes.errors import GROUP
+from shared.model.core.labels import SURGE_DRAIN
+from shared.model.decisions.action import RestartDeployment
 from shared.ports.world import World as Outside
 from shared.take.kubernetes import informer_cache
 from sim.authorization.access_checks import AccessDeniedError
@@ -20,7 +22,8 @@ from sim.lambda_runtime.stack_template.synthesis import ACTIVE_CONTEXT, synthesi
 from tests.scenario.operations.test_features import make_buffer, make_overlay
 from tests.scenario.worlds import CLAIMS, World, make_deployment, make_node_class, make_node_pool, make_pod
 
-GRANTED: Final = find_granted_permissions(read_rbac_manifests(), [GROUP])
+GRANTED: Final = find_granted_permissions(read_rbac_manifests(surge_drain=True), [GROUP])
+RESTART_DEPLOYMENT: Final = ("patch", "apps", "deployments")
 FEATURES: Final = {"joiner:feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"}
 SPREAD: Final = (
     '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", '
@@ -95,12 +98,31 @@ def run_grace_period(world: World) -> None:
     world.wait_until(lambda: claim["metadata"]["name"] not in {c["metadata"]["name"] for c in world.list_claims()}, 400)
 
 
+def build_surge_world() -> World:
+    """Deploy the stack with surge drain, for a NodePool that requests it."""
+    pool = make_node_pool(
+        types=("m5.large", "m5.2xlarge"), disruption={"consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    )
+    pool["metadata"]["annotations"] = {SURGE_DRAIN: "true"}
+    template = synthesize_template(context=ACTIVE_CONTEXT | {"joiner:surge-drain": "on"})
+    return World(make_node_class(), pool, template=template)
+
+
+def run_surge_drain(world: World) -> None:
+    """Replace the node of the only pod of a Deployment."""
+    world.apply([make_deployment(1), make_deployment(6, "padding")])
+    world.wait_until_settled(7)
+    world.scale(0, "padding")
+    world.wait_until(lambda: world.list_done_actions(RestartDeployment), 900)
+
+
 RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     "features": (Featured, run_features),
     "large-lists": (Featured, run_large_lists),
     "scale-down": (lambda: World(make_node_class(), make_node_pool()), run_scale_down),
     "orphan": (lambda: World(make_node_class(), make_node_pool()), run_orphan),
     "grace-period": (lambda: World(make_node_class()), run_grace_period),
+    "surge-drain": (build_surge_world, run_surge_drain),
 }
 
 
@@ -119,6 +141,12 @@ def test_a_run_fails_without_this_permission(permission: RbacPermission) -> None
     assert [run_name for run_name in RUNS if permission in find_used_permissions(run_name)]
 
 
+def test_only_a_surge_drain_uses_the_permission_of_its_setting() -> None:
+    always_granted = find_granted_permissions(read_rbac_manifests(), [GROUP])
+    assert GRANTED - always_granted == {RESTART_DEPLOYMENT}
+    assert [name for name in RUNS if RESTART_DEPLOYMENT in find_used_permissions(name)] == ["surge-drain"]
+
+
 def test_every_used_permission_is_granted() -> None:
     assert frozenset().union(*map(find_used_permissions, RUNS)) <= GRANTED
 
@@ -130,6 +158,7 @@ def test_every_used_permission_is_granted() -> None:
         ("orphan", ("create", "karpenter.sh", "nodeclaims")),
         ("grace-period", ("delete", "", "pods")),
         ("features", ("patch", "karpenter.sh", "nodeoverlays/status")),
+        ("surge-drain", RESTART_DEPLOYMENT),
     ],
 )
 def test_a_denied_call_ends_the_run(run_name: str, permission: RbacPermission) -> None:
