@@ -26,7 +26,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool, Namespace kube-system",
         "`true`: no nodes are launched. Written by `joiner pause --launches`.",
     ),
-    names.DISRUPTION_RESUMED: ("NodePool", "A time. Failures before this time no longer pause disruption."),
+    names.DISRUPTION_RESUMED: (
+        "NodePool",
+        "A time. Failures before this time no longer pause disruption. `joiner resume --nodepool` writes it.",
+    ),
     names.DISRUPTION_WINDOWS: (
         "NodePool",
         "Windows of voluntary disruption: schedules and durations, like `0 22 * * mon-fri 8h; 0 0 * * sat 48h`.",

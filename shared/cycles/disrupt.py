@@ -87,7 +87,9 @@ def decide_disruption(
     """Advance commands, evaluate every node, begin new commands."""
     cluster_state, settings = ClusterState(cluster), inputs.decode_settings()
     scheduling_options, disruption_settings = build_scheduling_options(settings), build_disruption_settings(settings)
-    pauses = parse_pause_settings(settings.disruption_paused, settings.drift_pause_percent)
+    pauses = parse_pause_settings(
+        settings.disruption_paused, settings.drift_pause_percent, settings.outcome_check_minutes
+    )
     is_stopped, is_disruption_active = settings.mode == "plan", settings.disruption != "plan"
     queue = build_orchestration_queue(
         cluster_state, inputs.command_states, pauses, scheduling_options, disruption_settings, is_stopped=is_stopped

@@ -94,6 +94,28 @@ class CommandInvalidation(msgspec.Struct, frozen=True, kw_only=True):
     """The affected targets, if the others can be disrupted without them (emptiness); empty: the whole command."""
 
 
+class MovedWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Pods of one controller that a command moves, and how many pods of that controller were failing before."""
+
+    pool: str
+    """The NodePool that they leave."""
+    namespace: str
+    kind: str
+    name: str
+    count: int
+    failing: int = 0
+
+
+class MovedPods(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The pods that a command moves, to compare them with the pods that replace them."""
+
+    at: datetime
+    workloads: tuple[MovedWorkload, ...]
+    """Sorted."""
+    failed_at: datetime | None = None
+    """When more of the new pods than allowed were last seen failing."""
+
+
 class CommandState(msgspec.Struct, frozen=True, kw_only=True):
     """A command and its phase: one row of the table."""
 
@@ -107,6 +129,8 @@ class CommandState(msgspec.Struct, frozen=True, kw_only=True):
     """Replacements that were seen initialized, sorted; their later fate does not matter."""
     failures: tuple[datetime, ...] = ()
     """When a launch of its replacements, and with it the command, failed: now and earlier; oldest first."""
+    moved: MovedPods | None = None
+    """None: nothing has moved, or the outcome is not checked."""
     fencing_token: int = msgspec.field(default=0, name="fence")
     """The version of the planner's lease in the invocation that wrote the row."""
     message: str = msgspec.field(default="", name="why")
