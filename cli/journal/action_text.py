@@ -27,7 +27,13 @@ def build_action_key(action: actions.Action) -> Hashable:  # noqa: PLR0911 - one
             return type(action).__name__, action.kind, action.name
         case actions.LaunchInstances():
             return "launch", action.group.claims
-        case actions.EvictPod() | actions.DeletePod() | actions.NominatePod() | actions.SetDeletionCost():
+        case (
+            actions.EvictPod()
+            | actions.DeletePod()
+            | actions.NominatePod()
+            | actions.SetDeletionCost()
+            | actions.RestartDeployment()
+        ):
             return type(action).__name__, action.namespace, action.name
         case actions.TerminateInstances():
             return "end", action.message
@@ -77,6 +83,8 @@ def describe_action(action: actions.Action) -> tuple[str, str]:  # noqa: C901, P
         case actions.DeletePod():
             reason = f"{action.message}; grace period {action.grace_seconds}s"
             return f"Pod {action.namespace}/{action.name} deleted on {action.node}", reason
+        case actions.RestartDeployment():
+            return f"Deployment {action.namespace}/{action.name} restarted", action.message
         case actions.NominatePod():
             return f"Pod {action.namespace}/{action.name} nominated for {action.node}", action.message
         case actions.SetDeletionCost():

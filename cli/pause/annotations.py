@@ -1,8 +1,9 @@
 """Pauses are annotations of the Namespace kube-system and of NodePools, where the functions read them."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -64,8 +65,12 @@ def choose_pause_targets(pool_names: Iterable[str], cluster: ClusterSnapshot) ->
     return names or [""]
 
 
-def write_pauses(kube: Kube, pool: str, change: AnnotationChange) -> None:
+def write_pauses(
+    kube: Kube, pool: str, change: AnnotationChange, annotations: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Apply *change* to the annotations of NodePool *pool*, or of the whole cluster if *pool* is "".
+
+    *annotations* are set as well.
 
     Raises:
         InputError: they cannot be read or written, or their current text cannot be parsed.
@@ -75,7 +80,7 @@ def write_pauses(kube: Kube, pool: str, change: AnnotationChange) -> None:
     for attempts_left in reversed(range(MAX_WRITE_ATTEMPTS)):
         try:
             meta = msgspec.json.decode(kube.read(path), type=_Object).metadata
-            kube.patch(path, _build_patch(meta, change))
+            kube.patch(path, _build_patch(meta, change, annotations))
         except Conflict:
             if not attempts_left:
                 raise InputError(f"{kind} {name}: other clients keep changing it: try again") from None
@@ -128,8 +133,8 @@ def _parse_holds(key: str, text: str) -> tuple[Pause, ...]:
         raise ValueError(f"metadata.annotations[{key}]: {error}") from None
 
 
-def _build_patch(meta: _Meta, change: AnnotationChange) -> bytes:
-    annotations: dict[str, Any] = {}
+def _build_patch(meta: _Meta, change: AnnotationChange, more_annotations: Mapping[str, str]) -> bytes:
+    annotations: dict[str, Any] = dict(more_annotations)
     for key in WORDS_BY_ANNOTATION:
         before = meta.annotations.get(key, "")
         after = change(key, before)

@@ -7,7 +7,8 @@ from typing import Final
 DESCRIPTION: Final = """End pauses that users set: in the whole cluster or in some NodePools; all pauses, or only the
 selected reasons. Ending the pause of the whole cluster keeps the pauses of single NodePools. A pause in the settings
 of the stack (disruption-paused) ends with a deployment. A pause that Joiner sets itself ends automatically: see
-`joiner doctor` and the events of the NodePools."""
+`joiner doctor` and the events of the NodePools. With --nodepool and without reasons, a pause because of failures or of
+drift ends now: its cause is confirmed with the annotation joiner.dev/disruption-resumed."""
 EXAMPLES: Final = """examples:
   joiner resume                                  end the pause of the whole cluster
   joiner resume --nodepool batch                 end the pause of one NodePool
@@ -39,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
     from cli.pause.command import get_selected_reasons, print_pauses  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415 - --help needs none of it
     from cli.terminal.stderr import print_errors  # noqa: PLC0415
+    from shared.model.core.labels import DISRUPTION_RESUMED  # noqa: PLC0415
+    from shared.model.core.units import format_instant  # noqa: PLC0415
 
     try:
         reached = connect_to_cluster(args.kubeconfig, args.context)
@@ -46,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         cluster = read_pause_targets(kube, reached.context, datetime.now(UTC))
         reasons = () if args.everything else get_selected_reasons(args)
         for pool in choose_pause_targets(args.nodepool, cluster):
-            write_pauses(kube, pool, build_resume_change(reasons, cluster.taken_at))
+            confirmation = {DISRUPTION_RESUMED: format_instant(cluster.taken_at)} if pool and not reasons else {}
+            write_pauses(kube, pool, build_resume_change(reasons, cluster.taken_at), confirmation)
         print_pauses(read_pause_targets(kube, reached.context, cluster.taken_at), args)
     except InputError as error:
         return print_errors("resume", [str(error)])

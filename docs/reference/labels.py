@@ -26,7 +26,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool, Namespace kube-system",
         "`true`: no nodes are launched. Written by `joiner pause --launches`.",
     ),
-    names.DISRUPTION_RESUMED: ("NodePool", "A time. Failures before this time no longer pause disruption."),
+    names.DISRUPTION_RESUMED: (
+        "NodePool",
+        "A time. Failures before this time no longer pause disruption. `joiner resume --nodepool` writes it.",
+    ),
     names.DISRUPTION_WINDOWS: (
         "NodePool",
         "Windows of voluntary disruption: schedules and durations, like `0 22 * * mon-fri 8h; 0 0 * * sat 48h`.",
@@ -45,6 +48,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.EXPIRY_JITTER: (
         "NodePool",
         "Each node expires sooner by a different part of `expireAfter`, at most this percentage.",
+    ),
+    names.SURGE_DRAIN: (
+        "NodePool, Deployment",
+        "`true`: a rollout starts new pods before the node drains; `false`: not. Needs `surge-drain`.",
     ),
     names.REBALANCE_POLICY: (
         "NodePool",
@@ -87,6 +94,10 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.COMMAND: (
         "NodeClaim",
         "The disruption command whose nodes it replaces: `joiner explain command COMMAND` shows it.",
+    ),
+    names.SURGE_DRAIN_RESTART: (
+        "pod template of a Deployment, pod",
+        "The disruption command that restarted the Deployment, and the time of its proposal.",
     ),
     names.ENDS_AT: ("Node", "When EC2 reclaims the instance."),
     names.EARLY_ENDS: ("NodePool", "Instances that EC2 ended before their nodes registered, with the times."),

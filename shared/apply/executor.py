@@ -28,6 +28,7 @@ from shared.model.decisions.action import (
     PatchStatus,
     PublishEvent,
     RegisterNode,
+    RestartDeployment,
     SetDeletionCost,
     TagInstance,
     TaintNode,
@@ -131,6 +132,8 @@ def _perform_batch(batch: Batch, world: World, fence: FencingToken | None) -> La
             node_registration.nominate_pod(action, world.kube)
         case SetDeletionCost():
             writes.set_deletion_cost(action, world.kube)
+        case RestartDeployment():
+            writes.restart_deployment(action, world.kube)
         case DeletePod():
             writes.delete_pod(action, world.kube)
         case DeleteObject():

@@ -91,7 +91,9 @@ def decide_disruption(
     cluster_state, settings = ClusterState(cluster), inputs.decode_settings()
     scheduling_options, disruption_settings = build_scheduling_options(settings), build_disruption_settings(settings)
     disruption_settings = replace(disruption_settings, forecasts=inputs.forecasts)
-    pauses = parse_pause_settings(settings.disruption_paused, settings.drift_pause_percent)
+    pauses = parse_pause_settings(
+        settings.disruption_paused, settings.drift_pause_percent, settings.outcome_check_minutes
+    )
     is_stopped, is_disruption_active = settings.mode == "plan", settings.disruption != "plan"
     queue = build_orchestration_queue(
         cluster_state, inputs.command_states, pauses, scheduling_options, disruption_settings, is_stopped=is_stopped

@@ -12,6 +12,7 @@ from shared.state.node_claim_state import NodeClaimState, build_claim_states
 from shared.state.node_prices import PriceList
 from shared.state.pdb_limits import PdbLimits, build_pdb_limits
 from shared.state.state_node import StateNode, build_state_nodes, group_pods_by_node
+from shared.state.surge_drain import SurgeDrains
 
 
 class ClusterState:
@@ -63,6 +64,11 @@ class ClusterState:
     def pdb_limits(self) -> PdbLimits:
         """What the PodDisruptionBudgets allow."""
         return build_pdb_limits(self.snapshot.budgets)
+
+    @cached_property
+    def surge_drains(self) -> SurgeDrains:
+        """The surge drains of Deployments."""
+        return SurgeDrains(self.snapshot, self.pdb_limits)
 
     @cached_property
     def price_list(self) -> PriceList:

@@ -14,7 +14,7 @@ import msgspec
 
 from shared.errors import Fault
 from shared.model.core.units import EARLIEST_INSTANT
-from shared.model.decisions.action import Action, CreateNodeClaim, LaunchInstances
+from shared.model.decisions.action import Action, CreateNodeClaim, LaunchInstances, RestartDeployment
 from shared.ports.storage import FencingToken, Table, TableRow
 from shared.ports.world import World
 from shared.store.table_rows import decode_body, try_write
@@ -94,7 +94,7 @@ class LeaseGuard:
         Raises:
             Fault: the table did not respond.
         """
-        if self.fence is None or not isinstance(action, CreateNodeClaim | LaunchInstances):
+        if self.fence is None or not isinstance(action, CreateNodeClaim | LaunchInstances | RestartDeployment):
             return True
         now = self._world.clock()
         is_fresh = self._checked_at is not None and now - self._checked_at < LEASE_CHECK_TTL

@@ -4,7 +4,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.errors import Conflict, Invalid
-from shared.model.core.labels import OWN_DELETION_COST, PLANNED_UNDER, POD_DELETION_COST
+from shared.model.core.labels import OWN_DELETION_COST, PLANNED_UNDER, POD_DELETION_COST, SURGE_DRAIN_RESTART
 from shared.model.core.taints import encode_taint
 from shared.model.decisions.action import (
     CreateNodeClaim,
@@ -13,6 +13,7 @@ from shared.model.decisions.action import (
     EvictPod,
     PatchMetadata,
     PatchStatus,
+    RestartDeployment,
     SetDeletionCost,
     TaintNode,
 )
@@ -102,6 +103,13 @@ def set_deletion_cost(action: SetDeletionCost, kube: Kube) -> None:
         patch_object(kube, path, action.resource_version, metadata)
     except Invalid as refused:
         raise Conflict(str(refused)) from refused
+
+
+def restart_deployment(action: RestartDeployment, kube: Kube) -> None:
+    """Annotate the pod template, as `kubectl rollout restart` does, if the Deployment has not changed."""
+    path = f"/apis/apps/v1/namespaces/{action.namespace}/deployments/{action.name}"
+    template = {"metadata": {"annotations": {SURGE_DRAIN_RESTART: action.restart}}}
+    patch_object(kube, path, action.resource_version, {}, spec={"template": template})
 
 
 def delete_pod(action: DeletePod, kube: Kube) -> None:

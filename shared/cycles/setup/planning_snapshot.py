@@ -12,6 +12,7 @@ from shared.take.kubernetes.optional_resources import (
     BUFFER_TARGET_LISTS,
     OVERLAY_LISTS,
     SPREAD_SELECTOR_LISTS,
+    SURGE_DRAIN_LISTS,
 )
 from shared.take.snapshot import SnapshotRequest, refresh_snapshot, take_snapshot
 
@@ -28,10 +29,14 @@ def take_planning_snapshot(world: World, request: SnapshotRequest) -> ClusterSna
     feature_lists = (*(OVERLAY_LISTS if gates.node_overlay else ()), *(BUFFER_LISTS if gates.capacity_buffer else ()))
     if world.settings.scheduler_config:
         feature_lists = (*feature_lists, *SPREAD_SELECTOR_LISTS)
+    has_surge_drain = world.settings.surge_drain == "on"
+    if has_surge_drain:
+        feature_lists = (*feature_lists, *SURGE_DRAIN_LISTS)
     cluster = take_snapshot(world, replace(request, lists=(*request.lists, *feature_lists)))
     if cluster.capacity_buffers:
         missing_lists = tuple(name for name in BUFFER_TARGET_LISTS if name not in feature_lists)
         cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=missing_lists))
+    cluster = replace(cluster, has_surge_drain=has_surge_drain)
     return apply_feature_gates(cluster, world.settings.feature_gates, world.settings.scheduler_config)
 
 

@@ -18,6 +18,7 @@ from shared.model.kubernetes.pod_classes import is_disruptable, is_reschedulable
 from shared.state.cluster_state import ClusterState
 from shared.state.pdb_limits import PdbLimits
 from shared.state.state_node import StateNode, is_deleting_or_marked
+from shared.state.surge_drain import Surge, SurgeDrains
 
 DisruptionClass: TypeAlias = Literal["graceful", "eventual"]
 """Eventual disruption (drift) ignores blocking pods if the NodeClaim has a termination grace period."""
@@ -87,7 +88,9 @@ def evaluate_candidate(
     if node.name in cluster_state.unreadable_pod_by_node:
         message = f"pod {cluster_state.unreadable_pod_by_node[node.name]} cannot be read"
         return BlockedVerdict(node=state.name, reason="PodUnreadable", message=message)
-    objection = find_blocking_pod(state.pods, cluster_state.pdb_limits, cluster_state.taken_at)
+    objection = find_blocking_pod(
+        state.pods, cluster_state.pdb_limits, cluster_state.taken_at, cluster_state.surge_drains
+    )
     if objection and not (disruption_class == "eventual" and claim.termination_grace_period is not None):
         return BlockedVerdict(node=state.name, reason=objection[0], message=objection[1])
     return Candidate(
@@ -105,16 +108,32 @@ def compute_reschedule_cost(pods: Iterable[Pod]) -> float:
     return 1.0 + sum(max(0.0, compute_eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
 
 
-def find_blocking_pod(pods: Iterable[Pod], pdb_limits: PdbLimits, now: datetime) -> tuple[str, str] | None:
-    """Return reason and message for the first pod that is protected from disruption or currently not evictable."""
+def find_blocking_pod(
+    pods: Iterable[Pod], pdb_limits: PdbLimits, now: datetime, surge_drains: SurgeDrains | None = None
+) -> tuple[str, str] | None:
+    """Return reason and message for the first pod that is protected from disruption or currently not evictable.
+
+    A pod that one of *surge_drains* replaces need not be evictable.
+    """
     sorted_pods = sorted(pods, key=lambda pod: (pod.name, pod.meta.uid))
     for pod in sorted_pods:
         if not is_disruptable(pod, now):
             return "PodBlocksEviction", f"pod {pod.name} has the annotation karpenter.sh/do-not-disrupt"
     for pod in sorted_pods:
-        if refusal := pdb_limits.find_refusal(pod, now):
+        surge = surge_drains.find_surge(pod) if surge_drains is not None else None
+        refusal = pdb_limits.find_refusal(pod, now) if surge is None else explain_surge_block(surge)
+        if refusal:
             return "PodBlocksEviction", refusal
     return None
+
+
+def explain_surge_block(surge: Surge) -> str:
+    """Return why a pod for which surge drain is requested keeps its node; "" if it does not."""
+    if not surge.refusal:
+        return ""
+    if surge.is_temporary:
+        return f"surge drain of pod {surge.pod.name} waits: {surge.refusal}"
+    return f"{surge.pdb_refusal}; surge drain does not apply: {surge.refusal}" if surge.pdb_refusal else ""
 
 
 _Objection: TypeAlias = tuple[str, str] | None

@@ -61,7 +61,11 @@ def describe_verdicts(
         for verdict in verdicts
         if isinstance(verdict, DisruptedVerdict) and verdict.node in state_by_name
     )
-    pod_events = (event for state in disrupted_nodes for event in _describe_unowned_pods(state, cluster_state))
+    pod_events = (
+        event
+        for state in disrupted_nodes
+        for event in (*_describe_unowned_pods(state, cluster_state), *_describe_evicted_pods(state, cluster_state))
+    )
     return (
         *node_events,
         *islice(pod_events, MAX_NODES_WITH_EVENTS),
@@ -89,6 +93,17 @@ def _describe_unowned_pods(state: StateNode, cluster_state: ClusterState) -> Ite
     for pod in state.pods:
         if is_reschedulable(pod) and not pod.meta.owners:
             yield build_event("Pod", pod.meta, "WillNotComeBack", message, cluster_state.taken_at, type_="Warning")
+
+
+def _describe_evicted_pods(state: StateNode, cluster_state: ClusterState) -> Iterator[Action]:
+    """Yield an event for each pod that is evicted although surge drain is requested for it."""
+    for pod in state.pods:
+        surge = cluster_state.surge_drains.find_surge(pod)
+        if surge is not None and surge.refusal and not surge.is_temporary:
+            message = f"Node {state.name} is disrupted, and the pod is evicted without a new pod: {surge.refusal}"
+            yield build_event(
+                "Pod", pod.meta, "SurgeDrainNotPossible", message, cluster_state.taken_at, type_="Warning"
+            )
 
 
 def _describe_invalid_annotations(cluster_state: ClusterState) -> Iterator[Action]:

@@ -39,6 +39,7 @@ def find_disruption_problems(cluster_state: ClusterState) -> tuple[Problem, ...]
         *_find_price_problems(cluster_state, managed_nodes),
         *_find_clock_problems(cluster),
         *_find_annotation_problems(managed_nodes),
+        *cluster_state.surge_drains.list_problems(),
     )
     return tuple(sorted(problems))
 

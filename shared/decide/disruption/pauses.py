@@ -1,10 +1,10 @@
 """Disruption pauses: requested by people, or automatic after recent failures.
 
 People pause with a setting, or without a deployment with an annotation: both are pauses
-(`shared.model.karpenter.pause`). Joiner pauses a NodePool when its replacements keep failing, all disruption while more
-pods are pending for long than before nodes were removed, and drift when more nodes drift at once than the deployment
-allows. Automatic pauses end with their cause, or some time after it; an annotation with a timestamp confirms that the
-cause of a NodePool's pause is known and intended.
+(`shared.model.karpenter.pause`). Joiner pauses a NodePool when its replacements keep failing or when moved pods fail
+more than before, all disruption while more pods are pending for long than before nodes were removed, and drift when
+more nodes drift at once than the deployment allows. Automatic pauses end with their cause, or some time after it; an
+annotation with a timestamp confirms that the cause of a NodePool's pause is known and intended.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,9 +23,16 @@ from shared.model.core.units import parse_instant
 from shared.model.decisions.action import Action
 from shared.model.decisions.command import CommandState, DisruptionPause, DisruptionPauses, Phase, format_pause
 from shared.model.karpenter.node_pool import NodePool
-from shared.model.karpenter.pause import DISRUPTION_REASONS, SET_BY_PERSON_TEXT, Pause, parse_pauses
+from shared.model.karpenter.pause import (
+    DISRUPTION_REASONS,
+    SET_BY_PERSON_TEXT,
+    VOLUNTARY_REASONS,
+    Pause,
+    parse_pauses,
+)
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_provisionable
+from shared.state.moved_pods import check_outcomes, explain_outcome_pause
 from shared.state.pauses import ActivePause, find_launch_pause_message, list_active_pauses
 from shared.state.state_node import StateNode
 
@@ -48,9 +55,11 @@ class PauseSettings(msgspec.Struct, frozen=True, kw_only=True):
     paused: tuple[Pause, ...] = ()
     drift_percent: int = 0
     """Percentage of a NodePool's nodes: if more nodes have drifted, drift is paused; 0: no limit."""
+    outcome_window: timedelta = timedelta()
+    """How long moved pods are checked; 0: not at all."""
 
 
-def parse_pause_settings(paused_text: str, drift_percent: int) -> PauseSettings:
+def parse_pause_settings(paused_text: str, drift_percent: int, outcome_minutes: int = 0) -> PauseSettings:
     """Parse the pause settings.
 
     >>> [one.reasons for one in parse_pause_settings("Drifted, Empty", 30).paused]
@@ -59,7 +68,11 @@ def parse_pause_settings(paused_text: str, drift_percent: int) -> PauseSettings:
     Raises:
         ValueError: *paused_text* is not a pause of known reasons.
     """
-    return PauseSettings(paused=parse_pauses(paused_text, DISRUPTION_REASONS), drift_percent=drift_percent)
+    return PauseSettings(
+        paused=parse_pauses(paused_text, DISRUPTION_REASONS),
+        drift_percent=drift_percent,
+        outcome_window=timedelta(minutes=outcome_minutes),
+    )
 
 
 def find_pauses(
@@ -88,11 +101,18 @@ def find_pauses(
     ]
     found_pauses += _pause_by_pending_pods(cluster, sorted_command_states)
     drift_by_pool = _count_drifted_nodes(states)
+    outcome_check = check_outcomes(cluster, sorted_command_states, settings.outcome_window)
     for pool in sorted(cluster.node_pools, key=lambda pool: pool.name):
         found_pauses += _pause_by_failures(pool, sorted_command_states, problems, cluster.taken_at)
         found_pauses += _pause_by_drift(
             pool, drift_by_pool.get(pool.name, (0, 0)), settings.drift_percent, cluster.taken_at
         )
+        resumed_at = _parse_resume_time(pool, [])
+        if message := explain_outcome_pause(pool.name, outcome_check, resumed_at):
+            found_pauses += (
+                DisruptionPause(pool=pool.name, reason=reason, message=message, pauses_open_commands=True)
+                for reason in VOLUNTARY_REASONS
+            )
     items = tuple(sorted(found_pauses, key=lambda pause: (pause.pool, pause.reason, pause.message)))
     return DisruptionPauses(items=items), tuple(problems)
 
@@ -173,9 +193,8 @@ def _pause_by_failures(
     after = max(_parse_resume_time(pool, problems) or now - FAILURE_MEMORY_PERIOD, now - FAILURE_MEMORY_PERIOD)
     outcomes: list[tuple[datetime, bool, str]] = []
     for command_state in command_states:
-        if command_state.command.replacements and any(
-            target.pool == pool.name for target in command_state.command.targets
-        ):
+        can_fail = command_state.command.replacements or command_state.failures
+        if can_fail and any(target.pool == pool.name for target in command_state.command.targets):
             outcomes += [(instant, False, command_state.message) for instant in command_state.failures]
             outcomes += [(command_state.phase_since, True, "")] if command_state.phase in SUCCESSFUL_PHASES else []
     last_outcomes = sorted(end for end in outcomes if end[0] > after)[-MAX_CONSECUTIVE_FAILED_REPLACEMENTS:]

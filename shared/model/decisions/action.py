@@ -160,6 +160,17 @@ class SetDeletionCost(msgspec.Struct, frozen=True, kw_only=True, tag="SetDeletio
     message: str = msgspec.field(default="", name="why")
 
 
+class RestartDeployment(msgspec.Struct, frozen=True, kw_only=True, tag="RestartDeployment", tag_field="action"):
+    """Roll out a Deployment again, by an annotation of its pod template; the same *restart* has an effect only once."""
+
+    namespace: str
+    name: str
+    resource_version: str
+    restart: str
+    """The value of the annotation joiner.dev/surge-drain-restart."""
+    message: str = msgspec.field(default="", name="why")
+
+
 class DeletePod(msgspec.Struct, frozen=True, kw_only=True, tag="DeletePod", tag_field="action"):
     """Delete a pod at the end of its node's termination grace period, regardless of any PodDisruptionBudget.
 
@@ -222,6 +233,7 @@ Action: TypeAlias = (
     | EvictPod
     | NominatePod
     | SetDeletionCost
+    | RestartDeployment
     | DeletePod
     | DeleteObject
     | PublishEvent

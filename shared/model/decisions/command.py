@@ -17,8 +17,12 @@ from shared.model.decisions.action import CreateNodeClaim
 CommandReason: TypeAlias = Literal["Empty", "Drifted", "Underutilized"]
 """As spelled in disruption budgets and in the NodeClaim's condition."""
 Method: TypeAlias = Literal["Emptiness", "StaticDrift", "Drift", "MultiNode", "SingleNode"]
-Phase: TypeAlias = Literal["PROPOSED", "VALIDATED", "LAUNCHED", "INITIALIZED", "DRAINING", "DONE", "ROLLED_BACK"]
-"""The last completed step: LAUNCHED, the replacements were requested; DRAINING, the NodeClaims were deleted."""
+Phase: TypeAlias = Literal[
+    "PROPOSED", "VALIDATED", "LAUNCHED", "SURGING", "INITIALIZED", "DRAINING", "DONE", "ROLLED_BACK"
+]
+"""The last completed step: LAUNCHED, the replacements were requested; SURGING, Deployments were restarted (only for a
+surge drain); DRAINING, the NodeClaims were deleted.
+"""
 
 ENDED_PHASES: Final[frozenset[Phase]] = frozenset(("DONE", "ROLLED_BACK"))
 MAX_TARGETS_PER_COMMAND: Final = 100
@@ -94,6 +98,28 @@ class CommandInvalidation(msgspec.Struct, frozen=True, kw_only=True):
     """The affected targets, if the others can be disrupted without them (emptiness); empty: the whole command."""
 
 
+class MovedWorkload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Pods of one controller that a command moves, and how many pods of that controller were failing before."""
+
+    pool: str
+    """The NodePool that they leave."""
+    namespace: str
+    kind: str
+    name: str
+    count: int
+    failing: int = 0
+
+
+class MovedPods(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The pods that a command moves, to compare them with the pods that replace them."""
+
+    at: datetime
+    workloads: tuple[MovedWorkload, ...]
+    """Sorted."""
+    failed_at: datetime | None = None
+    """When more of the new pods than allowed were last seen failing."""
+
+
 class CommandState(msgspec.Struct, frozen=True, kw_only=True):
     """A command and its phase: one row of the table."""
 
@@ -107,6 +133,8 @@ class CommandState(msgspec.Struct, frozen=True, kw_only=True):
     """Replacements that were seen initialized, sorted; their later fate does not matter."""
     failures: tuple[datetime, ...] = ()
     """When a launch of its replacements, and with it the command, failed: now and earlier; oldest first."""
+    moved: MovedPods | None = None
+    """None: nothing has moved, or the outcome is not checked."""
     fencing_token: int = msgspec.field(default=0, name="fence")
     """The version of the planner's lease in the invocation that wrote the row."""
     message: str = msgspec.field(default="", name="why")

@@ -89,6 +89,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     grace_period: timedelta = timedelta(seconds=30)
     started_at: datetime | None = None
     conditions: tuple[Condition, ...] = ()
+    restarts: int = 0
+    """Number of restarts of its containers."""
 
     @property
     def name(self) -> str:

@@ -24,6 +24,8 @@ class VolumeClaim(msgspec.Struct, frozen=True, kw_only=True):
     volume_name: str = ""
     storage_class: str = ""
     phase: str = "Pending"
+    access_modes: tuple[str, ...] = ()
+    """Sorted, for example ``("ReadWriteOnce",)``."""
 
 
 class StorageClass(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,18 @@ _READ_ANNOTATION_DOMAINS: Final = ("karpenter.sh", "karpenter.k8s.aws", "joiner.
 _OBJECT_LIST_FIELDS: Final = tuple(
     name
     for name in ClusterSnapshot.__struct_fields__
-    if name not in ("taken_at", "catalog", "facts", "launch_groups", "problems", "namespaces", "pods", "unavailable")
+    if name
+    not in (
+        "taken_at",
+        "catalog",
+        "facts",
+        "launch_groups",
+        "problems",
+        "namespaces",
+        "pods",
+        "unavailable",
+        "has_surge_drain",
+    )
 )
 """Fields that hold objects with metadata, or EC2 objects.
 

@@ -51,3 +51,5 @@ BUFFER_TARGET_LISTS: Final = ("pod_templates", "deployments", "replica_sets", "s
 """The kinds that a CapacityBuffer can refer to."""
 SPREAD_SELECTOR_LISTS: Final = ("services", "replication_controllers", "replica_sets", "stateful_sets")
 """The kinds with the selectors that default spread constraints are derived from."""
+SURGE_DRAIN_LISTS: Final = ("deployments",)
+"""The kind whose rollouts start new pods before old ones are evicted."""

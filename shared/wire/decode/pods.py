@@ -102,6 +102,7 @@ def build_pod(template: PodTemplateSpec, metadata: ObjectMetaJson, status: wire.
         grace_period=template.grace_period,
         started_at=status.start_time,
         conditions=_parse_conditions(status.conditions),
+        restarts=sum([container_status.restart_count for container_status in status.container_statuses]),
     )
 
 
@@ -148,7 +149,7 @@ def _build_spec_key(spec: wire.PodSpecJson, status: wire.PodStatusJson, name: st
         init_containers=spec.init_containers,
         statuses=tuple(
             [
-                container_status
+                msgspec.structs.replace(container_status, restart_count=0)
                 for container_status in statuses
                 if container_status.resources.requests or container_status.allocated_resources
             ]

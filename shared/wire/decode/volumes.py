@@ -63,6 +63,7 @@ def parse_volume_claim(claim: wire.VolumeClaimJson) -> VolumeClaim:
         volume_name=claim.spec.volume_name,
         storage_class=claim.spec.storage_class_name or claim.metadata.annotations.get(_STORAGE_CLASS_ANNOTATION, ""),
         phase=claim.status.phase or "Pending",
+        access_modes=tuple(sorted(claim.spec.access_modes)),
     )
 
 

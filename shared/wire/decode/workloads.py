@@ -1,13 +1,15 @@
 """Workloads and Services, which create and select pods, and CapacityBuffers: wire JSON -> model."""
 
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from shared.model.core.labels import SURGE_DRAIN_RESTART
 from shared.model.core.metadata import build_pairs
 from shared.model.core.selectors import build_label_selector
 from shared.model.karpenter.capacity_buffer import CapacityBuffer, ScalableRef
 from shared.model.kubernetes.pod import PodSpec
-from shared.model.kubernetes.workloads import Service, Workload, WorkloadKind
+from shared.model.kubernetes.workloads import DEFAULT_PROGRESS_DEADLINE, Rollout, Service, Workload, WorkloadKind
 from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta
 from shared.wire.decode.field_errors import parse_resource_list
 from shared.wire.decode.pods import parse_pod_template_spec
@@ -15,6 +17,9 @@ from shared.wire.schema import feature_kinds as wire
 from shared.wire.schema import pods
 
 _EMPTY_STATUS: Final = pods.PodStatusJson()
+_DEFAULT_ROLLOUT_LIMIT: Final = "25%"
+"""The default of maxSurge and maxUnavailable."""
+_PERCENT: Final = 100
 
 
 def parse_workload(kind: WorkloadKind, workload: wire.WorkloadJson) -> Workload:
@@ -30,6 +35,7 @@ def parse_workload(kind: WorkloadKind, workload: wire.WorkloadJson) -> Workload:
         selector=parse_label_selector_json("spec.selector", workload.spec.selector),
         labels=build_pairs(workload.spec.template.metadata.labels),
         spec=_parse_template_spec("spec.template", workload.spec.template),
+        rollout=_parse_rollout(workload) if kind == "Deployment" else None,
     )
 
 
@@ -94,6 +100,45 @@ def parse_capacity_buffer(buffer: wire.CapacityBufferJson) -> CapacityBuffer:
         status_strategy=status.provisioning_strategy,
         conditions=parse_conditions(status.conditions),
     )
+
+
+def _parse_rollout(deployment: wire.WorkloadJson) -> Rollout:
+    """Parse how a Deployment replaces its pods; the rules for its limits are those of the Deployment controller.
+
+    Raises:
+        ValueError: maxSurge or maxUnavailable is neither a number nor a percentage.
+    """
+    spec, status, replicas = deployment.spec, deployment.status, max(0, deployment.spec.replicas)
+    limits = spec.strategy.rolling_update or wire.RollingUpdateJson()
+    max_surge = _scale_rollout_limit("maxSurge", limits.max_surge, replicas, round_up=True)
+    max_unavailable = _scale_rollout_limit("maxUnavailable", limits.max_unavailable, replicas, round_up=False)
+    deadline_seconds = spec.progress_deadline_seconds
+    return Rollout(
+        is_rolling_update=spec.strategy.type == "RollingUpdate",
+        max_surge=max_surge,
+        max_unavailable=max_unavailable if max_surge or max_unavailable else 1,
+        is_paused=spec.paused,
+        progress_deadline=DEFAULT_PROGRESS_DEADLINE
+        if deadline_seconds is None
+        else timedelta(seconds=deadline_seconds),
+        surge_drain=spec.template.metadata.annotations.get(SURGE_DRAIN_RESTART, ""),
+        is_observed=status.observed_generation >= deployment.metadata.generation,
+        pods=status.replicas,
+        updated_pods=status.updated_replicas,
+        available_pods=status.available_replicas,
+    )
+
+
+def _scale_rollout_limit(field: str, limit: int | str | None, replicas: int, *, round_up: bool) -> int:
+    """Return *limit*, a number or a percentage of *replicas*, as a number of pods."""
+    text = str(_DEFAULT_ROLLOUT_LIMIT if limit is None else limit)
+    try:
+        if not text.endswith("%"):
+            return max(0, int(text))
+        share = replicas * int(text.removesuffix("%"))
+    except ValueError:
+        raise ValueError(f"spec.strategy.rollingUpdate.{field}: {text!r} is no number and no percentage") from None
+    return max(0, -(-share // _PERCENT) if round_up else share // _PERCENT)
 
 
 def _parse_template_spec(path: str, template: wire.PodTemplateSpecJson) -> PodSpec:

@@ -95,12 +95,38 @@ class PodTemplateObjectJson(msgspec.Struct, frozen=True, kw_only=True, gc=False)
     template: PodTemplateSpecJson = PodTemplateSpecJson()
 
 
-class WorkloadSpecJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """spec of a Deployment, ReplicaSet or StatefulSet."""
+class RollingUpdateJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec.strategy.rollingUpdate of a Deployment."""
+
+    max_surge: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class DeploymentStrategyJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec.strategy of a Deployment."""
+
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdateJson | None = None
+
+
+class WorkloadSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec of a Deployment, ReplicaSet or StatefulSet; the last three fields are those of a Deployment."""
 
     replicas: int = 1
     selector: LabelSelectorJson | None = None
     template: PodTemplateSpecJson = PodTemplateSpecJson()
+    strategy: DeploymentStrategyJson = DeploymentStrategyJson()
+    paused: bool = False
+    progress_deadline_seconds: int | None = None
+
+
+class WorkloadStatusJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """status of a Deployment, ReplicaSet or StatefulSet."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    available_replicas: int = 0
 
 
 class WorkloadJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -108,6 +134,7 @@ class WorkloadJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     metadata: ObjectMetaJson
     spec: WorkloadSpecJson = WorkloadSpecJson()
+    status: WorkloadStatusJson = WorkloadStatusJson()
 
 
 class ReplicationControllerSpecJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -46,9 +46,10 @@ class ContainerJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
 
 
 class ContainerStatusJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
-    """The allocated resources of a container, during or after an in-place resize."""
+    """The restarts of a container, and its allocated resources during or after an in-place resize."""
 
     name: str = ""
+    restart_count: int = 0
     resources: ResourceRequirementsJson = ResourceRequirementsJson()
     allocated_resources: Quantities = {}
 

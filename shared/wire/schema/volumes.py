@@ -38,6 +38,7 @@ class VolumeClaimSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     """spec of a PersistentVolumeClaim."""
 
     volume_name: str = ""
+    access_modes: tuple[str, ...] = ()
     storage_class_name: str | None = None
     """An empty string means no StorageClass, a missing field the default StorageClass."""
 

@@ -75,12 +75,19 @@ def test_sensitive_kubernetes_permission_is_not_granted(
     assert not is_granted(rights, right)
 
 
-def test_setting_grants_the_permissions_of_its_feature_only_while_it_is_on() -> None:
-    granted = find_granted_permissions(
-        json.loads(build_manifests(ChosenSettings(pod_deletion_cost="on"))), [FUNCTIONS_GROUP]
-    )
+@pytest.mark.parametrize(
+    ("settings", "permissions"),
+    [
+        (ChosenSettings(pod_deletion_cost="on"), {("patch", "", "pods")}),
+        (ChosenSettings(surge_drain="on"), {("patch", "apps", "deployments")}),
+    ],
+)
+def test_setting_grants_the_permissions_of_its_feature_only_while_it_is_on(
+    settings: ChosenSettings, permissions: set[RbacPermission]
+) -> None:
+    granted = find_granted_permissions(json.loads(build_manifests(settings)), [FUNCTIONS_GROUP])
     usual = find_granted_permissions(json.loads(build_manifests(ChosenSettings())), [FUNCTIONS_GROUP])
-    assert granted - usual == {("patch", "", "pods")}
+    assert granted - usual == permissions
 
 
 def test_shipped_cluster_role_is_the_one_that_the_simulator_enforces() -> None:

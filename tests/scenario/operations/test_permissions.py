@@ -19,6 +19,8 @@ from shared.installer.rbac import (
     read_rbac_manifests,
 )
 from shared.kubernetes.errors import GROUP
+from shared.model.core.labels import SURGE_DRAIN
+from shared.model.decisions.action import RestartDeployment
 from shared.ports.world import World as Outside
 from shared.take.kubernetes import informer_cache
 from sim.authorization.access_checks import AccessDeniedError
@@ -30,6 +32,7 @@ OPTIONAL_FEATURES: Final = frozenset(read_optional_rules())
 GRANTED: Final = find_granted_permissions(read_rbac_manifests(OPTIONAL_FEATURES), [GROUP])
 FEATURES: Final = {"feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"}
 DELETION_COST: Final = {"pod-deletion-cost": "on"}
+RESTART_DEPLOYMENT: Final = ("patch", "apps", "deployments")
 SPREAD: Final = (
     '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", '
     '"whenUnsatisfiable": "ScheduleAnyway"}]}}'
@@ -110,6 +113,24 @@ def run_deletion_costs(world: World) -> None:
     world.advance_seconds(180)
 
 
+def build_surge_world() -> World:
+    """Deploy the stack with surge drain, for a NodePool that requests it."""
+    pool = make_node_pool(
+        types=("m5.large", "m5.2xlarge"), disruption={"consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    )
+    pool["metadata"]["annotations"] = {SURGE_DRAIN: "true"}
+    template = synthesize_template(settings=ACTIVE_SETTINGS | {"surge-drain": "on"})
+    return World(make_node_class(), pool, template=template)
+
+
+def run_surge_drain(world: World) -> None:
+    """Replace the node of the only pod of a Deployment."""
+    world.apply([make_deployment(1), make_deployment(6, "padding")])
+    world.wait_until_settled(7)
+    world.scale(0, "padding")
+    world.wait_until(lambda: world.list_done_actions(RestartDeployment), 900)
+
+
 RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     "features": (Featured, run_features),
     "large-lists": (Featured, run_large_lists),
@@ -124,6 +145,7 @@ RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
         ),
         run_deletion_costs,
     ),
+    "surge-drain": (build_surge_world, run_surge_drain),
 }
 
 
@@ -140,6 +162,12 @@ def find_used_permissions(run_name: str) -> frozenset[RbacPermission]:
 @pytest.mark.parametrize("permission", sorted(GRANTED), ids=format_permission)
 def test_a_run_fails_without_this_permission(permission: RbacPermission) -> None:
     assert [run_name for run_name in RUNS if permission in find_used_permissions(run_name)]
+
+
+def test_only_a_surge_drain_uses_the_permission_of_its_setting() -> None:
+    always_granted = find_granted_permissions(read_rbac_manifests(), [GROUP])
+    assert GRANTED - always_granted == {RESTART_DEPLOYMENT}
+    assert [name for name in RUNS if RESTART_DEPLOYMENT in find_used_permissions(name)] == ["surge-drain"]
 
 
 def test_every_used_permission_is_granted() -> None:
@@ -160,6 +188,7 @@ def test_permissions_of_an_optional_feature_are_granted_only_with_it() -> None:
         ("grace-period", ("delete", "", "pods")),
         ("features", ("patch", "karpenter.sh", "nodeoverlays/status")),
         ("deletion-cost", ("patch", "", "pods")),
+        ("surge-drain", RESTART_DEPLOYMENT),
     ],
 )
 def test_a_denied_call_ends_the_run(run_name: str, permission: RbacPermission) -> None:

@@ -8,6 +8,7 @@
   zone
 * joiner.dev/expiry-jitter-percent: "10": nodes that were created together expire one after the other
 * joiner.dev/image-soak: 24h: how long one node runs a new image before the others follow
+* joiner.dev/surge-drain: "true": new pods of Deployments start before the node drains
 
 An invalid annotation allows no disruption.
 """
@@ -29,6 +30,7 @@ from shared.model.core.labels import (
     IMAGE_SOAK,
     MINIMUM_SAVINGS_PERCENT,
     MINIMUM_SAVINGS_USD,
+    SURGE_DRAIN,
 )
 from shared.model.core.metadata import Pairs
 from shared.model.core.units import parse_duration
@@ -59,6 +61,8 @@ class NodePoolDisruptionAnnotations(msgspec.Struct, frozen=True, kw_only=True):
     """How long one node runs a new image before the others drift because of it; 0: all drift at once."""
     expiry_jitter_percent: int = 0
     """Used by `shared.decide.scheduling.templates.expiration_jitter`."""
+    surge_drain: bool = False
+    """Used by `shared.state.surge_drain`."""
     problems: tuple[str, ...] = ()
     """Invalid annotations: the name and the error."""
 
@@ -160,7 +164,14 @@ def _parse_jitter(text: str) -> int:
     return percent
 
 
+def _parse_switch(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text == "true"
+
+
 _PARSERS: Final = {
+    SURGE_DRAIN: ("surge_drain", _parse_switch),
     EXPIRY_JITTER: ("expiry_jitter_percent", _parse_jitter),
     IMAGE_SOAK: ("image_soak", _parse_soak_time),
     MINIMUM_SAVINGS_USD: ("minimum_usd_per_hour", _parse_amount),

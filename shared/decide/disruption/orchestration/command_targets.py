@@ -11,7 +11,7 @@ from shared.model.decisions.placement import Placement
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode, is_deleting_or_marked
 
-LEAVING_PHASES: Final[frozenset[Phase]] = frozenset(("LAUNCHED", "INITIALIZED", "DRAINING"))
+LEAVING_PHASES: Final[frozenset[Phase]] = frozenset(("LAUNCHED", "SURGING", "INITIALIZED", "DRAINING"))
 """From these phases on, the pods of the targets are planned as if their nodes were already draining."""
 
 

@@ -7,38 +7,43 @@ continues from the written phase.
 * PROPOSED: the taint and the condition are on the nodes; the command is validated again after a delay.
 * VALIDATED: validation passed; the replacements are requested. Nothing is validated again until they exist.
 * LAUNCHED: the replacements are requested; each must become initialized.
+* SURGING: Deployments were restarted; their old pods must leave the nodes. Only for a surge drain.
 * INITIALIZED: the point of no return; the NodeClaims are deleted.
 * DRAINING: the NodeClaims are deleting; the lifecycle drains their nodes.
 * DONE, ROLLED_BACK: the end.
 
-A command without replacements goes from PROPOSED directly to INITIALIZED. What a command that was rolled back leaves
-behind is removed by `shared.decide.disruption.orchestration.cleanup`.
+A command without replacements goes from PROPOSED directly to SURGING or INITIALIZED. What a command that was rolled
+back leaves behind is removed by `shared.decide.disruption.orchestration.cleanup`.
 """
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from shared.decide.disruption.orchestration.command_actions import (
     OBSERVATION_DELAY,
     build_creations,
-    build_deletions,
     describe_to_nodes,
     find_missing_replacements,
     requeue_disruption,
 )
+from shared.decide.disruption.orchestration.command_results import (
+    CommandTransition,
+    advance_committed,
+    explain_protection,
+    fail_command,
+    roll_back_command,
+)
 from shared.decide.disruption.orchestration.command_state import MIN_COMMAND_TIMEOUT, with_launched_phase, with_phase
 from shared.decide.disruption.orchestration.command_targets import (
-    find_target,
     is_claim_unreadable,
     list_staying_targets,
 )
 from shared.decide.disruption.orchestration.disruption_taint import find_mark_time, mark_node
+from shared.decide.disruption.orchestration.surge_drain import advance_surging, begin_drain
 from shared.model.core.formatting import format_count, join_names
-from shared.model.decisions.action import Action
 from shared.model.decisions.command import (
     CommandInvalidation,
     CommandState,
@@ -46,8 +51,6 @@ from shared.model.decisions.command import (
     DisruptionPauses,
     Phase,
 )
-from shared.model.kubernetes.do_not_disrupt import is_node_protected
-from shared.model.kubernetes.pod_classes import is_disruptable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode, is_deleting_or_marked
 
@@ -59,17 +62,8 @@ VALIDATION_DELAYS: Final[Mapping[str, timedelta]] = {
     "SingleNode": timedelta(seconds=15),
 }
 """Delay between proposal and validation, by method. Methods that are not listed have no delay."""
-REVOCABLE_PHASES: Final[frozenset[Phase]] = frozenset(("PROPOSED", "VALIDATED", "LAUNCHED"))
+REVOCABLE_PHASES: Final[frozenset[Phase]] = frozenset(("PROPOSED", "VALIDATED", "LAUNCHED", "SURGING"))
 NO_PAUSES: Final = DisruptionPauses()
-MAX_RECORDED_FAILURES: Final = 5
-"""Number of replacement failures that a command state remembers."""
-
-
-class CommandTransition(msgspec.Struct, frozen=True, kw_only=True):
-    """One transition: *command_state* is written if it has changed, then *actions* are performed."""
-
-    command_state: CommandState
-    actions: tuple[Action, ...] = ()
 
 
 def advance_command(
@@ -90,14 +84,15 @@ def advance_command(
         pauses.find_command_pause_message(command_state.command) if command_state.phase in REVOCABLE_PHASES else ""
     )
     if pause_message:
-        return _roll_back(command_state, f"disruption is paused: {pause_message}", cluster_state.taken_at)
+        return roll_back_command(command_state, f"disruption is paused: {pause_message}", cluster_state.taken_at)
     if command_state.phase == "PROPOSED":
         return _advance_proposed(cluster_state, command_state, _with_pause_check(validator, pauses), time_limit)
     if command_state.phase == "VALIDATED":
         return _advance_validated(cluster_state, command_state, _with_pause_check(validator, pauses))
     if command_state.phase == "LAUNCHED":
         return _advance_launched(cluster_state, command_state, time_limit)
-    return _advance_committed(cluster_state, command_state)
+    advance_drain = advance_surging if command_state.phase == "SURGING" else advance_committed
+    return advance_drain(cluster_state, command_state)
 
 
 def _with_pause_check(validator: CommandCheck, pauses: DisruptionPauses) -> CommandCheck:
@@ -133,7 +128,7 @@ def _advance_proposed(
             now,
         )
     if now - command_state.proposed_at > time_limit:
-        return _roll_back(command_state, "its nodes could not be tainted in time", now)
+        return roll_back_command(command_state, "its nodes could not be tainted in time", now)
     delay = VALIDATION_DELAYS.get(command.method, timedelta())
     staying_nodes = list_staying_targets(cluster_state, command)
     mark_times = [find_mark_time(state, command.reason) for state in staying_nodes]
@@ -162,7 +157,7 @@ def _advance_proposed(
 def _launch_replacements(cluster_state: ClusterState, command_state: CommandState) -> CommandTransition:
     """Request the replacements; if the command has none, commit it."""
     if not command_state.command.replacements:
-        return _commit_command(cluster_state, command_state)
+        return begin_drain(cluster_state, command_state)
     next_state = with_phase(command_state, "VALIDATED", cluster_state.taken_at, "the command is still valid")
     return CommandTransition(command_state=next_state, actions=build_creations(command_state, cluster_state))
 
@@ -176,11 +171,13 @@ def _advance_validated(
     if not missing_replacements:
         return CommandTransition(command_state=with_launched_phase(command_state, now))
     if len(list_staying_targets(cluster_state, command)) < len(command.targets):
-        return _roll_back(command_state, "a node was deleted by another client before its replacement was created", now)
+        return roll_back_command(
+            command_state, "a node was deleted by another client before its replacement was created", now
+        )
     if len(missing_replacements) == len(command.replacements):
         invalidation = validator(cluster_state, command)
         if invalidation is not None:
-            return _roll_back(command_state, invalidation.message, now)
+            return roll_back_command(command_state, invalidation.message, now)
     return CommandTransition(command_state=command_state, actions=build_creations(command_state, cluster_state))
 
 
@@ -191,7 +188,7 @@ def _advance_launched(
     command, now = command_state.command, cluster_state.taken_at
     staying_nodes = list_staying_targets(cluster_state, command)
     if not staying_nodes:
-        return _advance_committed(
+        return advance_committed(
             cluster_state, with_phase(command_state, "INITIALIZED", now, "its nodes were deleted by another client")
         )
     initialized_claims = set(command_state.initialized)
@@ -223,36 +220,9 @@ def _advance_launched(
             command_state=updated_state,
             actions=tuple(describe_to_nodes(cluster_state, command, "DisruptionWaitingReadiness", message)),
         )
-    protected_node = next((state for state in staying_nodes if _is_protected(state, command, now)), None)
-    if protected_node is not None:
-        return _roll_back(updated_state, f"{protected_node.name} is now protected from disruption", now)
-    return _commit_command(cluster_state, updated_state)
-
-
-def _commit_command(cluster_state: ClusterState, command_state: CommandState) -> CommandTransition:
-    """Record that the nodes will be removed in any case, and delete their NodeClaims."""
-    next_state = with_phase(command_state, "INITIALIZED", cluster_state.taken_at, "its NodeClaims are being deleted")
-    return CommandTransition(command_state=next_state, actions=build_deletions(cluster_state, next_state))
-
-
-def _advance_committed(cluster_state: ClusterState, command_state: CommandState) -> CommandTransition:
-    """INITIALIZED or DRAINING: delete the remaining NodeClaims until all nodes are gone."""
-    if all(
-        find_target(cluster_state, target) is None and not is_claim_unreadable(cluster_state, target.claim)
-        for target in command_state.command.targets
-    ):
-        return CommandTransition(
-            command_state=with_phase(command_state, "DONE", cluster_state.taken_at, "its nodes are terminated")
-        )
-    if list_staying_targets(cluster_state, command_state.command):
-        return CommandTransition(
-            command_state=command_state, actions=build_deletions(cluster_state, command_state, OBSERVATION_DELAY)
-        )
-    if command_state.phase == "DRAINING":
-        return CommandTransition(command_state=command_state)
-    return CommandTransition(
-        command_state=with_phase(command_state, "DRAINING", cluster_state.taken_at, "its nodes are drained")
-    )
+    if protection := explain_protection(cluster_state, command, staying_nodes):
+        return roll_back_command(updated_state, protection, now)
+    return begin_drain(cluster_state, updated_state)
 
 
 def _remove_targets(command_state: CommandState, invalidation: CommandInvalidation, now: datetime) -> CommandTransition:
@@ -260,7 +230,7 @@ def _remove_targets(command_state: CommandState, invalidation: CommandInvalidati
     command = command_state.command
     remaining_targets = tuple(target for target in command.targets if target.node not in invalidation.nodes)
     if command.method != "Emptiness" or not invalidation.nodes or not remaining_targets:
-        return _roll_back(command_state, invalidation.message, now)
+        return roll_back_command(command_state, invalidation.message, now)
     smaller_command_state = replace(
         command_state, command=replace(command, targets=remaining_targets), message=invalidation.message
     )
@@ -269,25 +239,12 @@ def _remove_targets(command_state: CommandState, invalidation: CommandInvalidati
     )
 
 
-def _roll_back(command_state: CommandState, message: str, now: datetime) -> CommandTransition:
-    return CommandTransition(command_state=with_phase(command_state, "ROLLED_BACK", now, message))
-
-
 def _fail_replacement(command_state: CommandState, replacement: str, cause: str, now: datetime) -> CommandTransition:
-    failures = (*command_state.failures, now)[-MAX_RECORDED_FAILURES:]
-    return _roll_back(replace(command_state, failures=failures), f"replacement {replacement} {cause}", now)
+    return fail_command(command_state, f"replacement {replacement} {cause}", now)
 
 
 def _is_missing_or_deleting(state: StateNode | None) -> bool:
     return state is None or is_deleting_or_marked(state)
-
-
-def _is_protected(state: StateNode, command: DisruptionCommand, now: datetime) -> bool:
-    """Return whether the node or one of its pods has been protected from disruption since the proposal."""
-    claim = state.claim
-    if command.reason == "Drifted" and claim is not None and claim.termination_grace_period is not None:
-        return is_node_protected(state.meta)
-    return is_node_protected(state.meta) or any(not is_disruptable(pod, now) for pod in state.pods)
 
 
 def _format_node_names(nodes: frozenset[str]) -> str:

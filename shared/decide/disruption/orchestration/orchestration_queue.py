@@ -33,6 +33,11 @@ from shared.model.decisions.command import CommandState, DisruptionCommand, Disr
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions, WriteCommandState
 from shared.model.decisions.placement import SchedulingOptions
 from shared.state.cluster_state import ClusterState
+from shared.state.moved_pods import (
+    check_outcomes,
+    record_moved_pods,
+    with_recorded_failures,
+)
 
 LEASE_LOST: Final = "another run took the lease before the command was recorded"
 
@@ -52,6 +57,8 @@ class OrchestrationQueue(msgspec.Struct, kw_only=True):
     problems: list[Problem] = []
     requeue_delays: dict[str, timedelta] = {}
     """Delay by function of the follow-ups sent in this cycle."""
+    outcome_window: timedelta = timedelta()
+    """How long moved pods are checked; 0: not at all."""
     is_stopped: bool = False
     """Nothing more is done: another controller has the lease, or the mode is plan."""
     write_failure: str = ""
@@ -59,6 +66,7 @@ class OrchestrationQueue(msgspec.Struct, kw_only=True):
 
     def advance_commands(self) -> DecisionProcess[None]:
         """Perform every step that is possible now, of all commands, sorted by name."""
+        yield from self._record_failed_outcomes()
         for name in sorted(self.command_states):
             yield from self._advance_command(name)
 
@@ -132,15 +140,23 @@ class OrchestrationQueue(msgspec.Struct, kw_only=True):
             time_limit=compute_command_timeout(self.command_states.values()),
             pauses=self.pauses,
         )
-        if step.command_state != previous_state and not (yield from self._write_state(step.command_state)):
+        next_state = record_moved_pods(step.command_state, self.cluster_state, self.outcome_window)
+        if next_state != previous_state and not (yield from self._write_state(next_state)):
             return
         outcomes = yield from self._apply_actions(step.actions)
         create_outcomes = [outcome for outcome in outcomes if isinstance(outcome.action, CreateNodeClaim)]
         if create_outcomes and all(outcome.result == "done" for outcome in create_outcomes):
             yield from self._write_state(with_launched_phase(self.command_states[name], self.cluster_state.taken_at))
 
-    def _write_state(self, command_state: CommandState) -> DecisionProcess[bool]:
-        """Write *command_state*; return whether it was written."""
+    def _record_failed_outcomes(self) -> DecisionProcess[None]:
+        """Remember which commands moved pods that fail, so that a pause outlasts the failure."""
+        cluster, states = self.cluster_state.snapshot, list(self.command_states.values())
+        for command_state in with_recorded_failures(check_outcomes(cluster, states, self.outcome_window)):
+            if self.is_stopped or not (yield from self._write_state(command_state, is_reported=False)):
+                return
+
+    def _write_state(self, command_state: CommandState, *, is_reported: bool = True) -> DecisionProcess[bool]:
+        """Write *command_state*; return whether it was written. With *is_reported*, the journal reports its phase."""
         result: CommandState | Problem | None = yield WriteCommandState(command_state=command_state)
         if result is None:
             self.is_stopped, self.write_failure = True, LEASE_LOST
@@ -149,7 +165,8 @@ class OrchestrationQueue(msgspec.Struct, kw_only=True):
             self.problems.append(result)
         else:
             self.command_states[result.command.command_id] = result
-            self.changed_states.append(result)
+            if is_reported:
+                self.changed_states.append(result)
         return isinstance(result, CommandState)
 
     def _apply_actions(self, actions: Iterable[Action]) -> DecisionProcess[tuple[Outcome, ...]]:
@@ -190,5 +207,6 @@ def build_orchestration_queue(
         command_states=state_by_id,
         pauses=active_pauses,
         problems=list(pause_problems),
+        outcome_window=pause_settings.outcome_window,
         is_stopped=is_stopped,
     )

@@ -44,8 +44,15 @@ def build_simulation_setup(
     ]
     movable_pods = _find_movable_pods(staying_nodes, cluster_state)
     displaced_pods = _find_movable_pods([state for state in states if state.name in removed_nodes], cluster_state)
+    displaced_pods = {
+        name: pod for name, pod in displaced_pods.items() if not cluster_state.surge_drains.has_successor(pod)
+    }
     if node_by_pod:
-        displaced_pods |= {pod.name: pod for pod in cluster_state.snapshot.pods if pod.name in node_by_pod}
+        displaced_pods |= {
+            pod.name: pod
+            for pod in cluster_state.snapshot.pods
+            if pod.name in node_by_pod and not cluster_state.surge_drains.has_successor(pod)
+        }
     problem = build_problem(
         cluster_state,
         pods=(*movable_pods.values(), *displaced_pods.values()),
@@ -81,7 +88,7 @@ def _find_movable_pods(states: Iterable[StateNode], cluster_state: ClusterState)
         for pod in state.pods
         if is_reschedulable(pod)
         and is_disruptable(pod, now)
-        and not is_fully_blocked(pod, pdb_limits.list_budgets(pod), now)
+        and (not is_fully_blocked(pod, pdb_limits.list_budgets(pod), now) or cluster_state.surge_drains.can_surge(pod))
     }
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import find_condition
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_disruptable, is_evictable, is_provisionable, is_reschedulable
@@ -22,15 +21,17 @@ def select_pods_to_schedule(cluster_state: ClusterState, excluded: frozenset[str
         for state in cluster_state.nodes
         if state.is_marked_for_deletion() or state.name in excluded
         for pod in state.pods
-        if is_currently_reschedulable(pod, cluster)
+        if is_currently_reschedulable(pod, cluster_state) and not cluster_state.surge_drains.has_successor(pod)
     ]
     return (*pending_pods, *reschedulable_pods)
 
 
-def is_currently_reschedulable(pod: Pod, cluster: ClusterSnapshot) -> bool:
+def is_currently_reschedulable(pod: Pod, cluster_state: ClusterState) -> bool:
     """Return whether the pod needs another node now: it can be moved, and no PDB blocks its eviction permanently."""
-    now = cluster.taken_at
-    return is_reschedulable(pod) and is_disruptable(pod, now) and not is_fully_blocked(pod, cluster.budgets, now)
+    cluster, now = cluster_state.snapshot, cluster_state.taken_at
+    if not is_reschedulable(pod) or not is_disruptable(pod, now):
+        return False
+    return not is_fully_blocked(pod, cluster.budgets, now) or cluster_state.surge_drains.can_surge(pod)
 
 
 def is_fully_blocked(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: datetime) -> bool:

@@ -10,7 +10,8 @@ import pytest
 
 from cli.main import main
 from cli.pause.text import format_pause
-from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED
+from shared.model.core.labels import DISRUPTION_PAUSED, DISRUPTION_RESUMED, LAUNCHES_PAUSED
+from shared.model.core.units import parse_instant
 from shared.model.karpenter.pause import CLUSTER_NAMESPACE, DISRUPTION_REASONS, VOLUNTARY_REASONS, Pause, parse_pauses
 from shared.state.pauses import ActivePause
 from sim.cluster.api_server.kube_port import InMemoryKube
@@ -145,6 +146,17 @@ def test_nodepool_pause_remains_after_the_cluster_pause_is_resumed(config: str, 
     assert "NodePool default: " in capsys.readouterr().out
     assert main(["resume", "--kubeconfig", config, "--nodepool", "default"]) == 0
     assert capsys.readouterr().out == "nothing is paused\n"
+
+
+@pytest.mark.parametrize(("flags", "is_confirmed"), [((), True), (("--all",), True), (("--reason", "Drifted"), False)])
+def test_resume_of_a_nodepool_confirms_the_cause_of_automatic_pauses(
+    kube: InMemoryKube, config: str, flags: tuple[str, ...], *, is_confirmed: bool
+) -> None:
+    assert main(["resume", "--kubeconfig", config, "--nodepool", "default", *flags]) == 0
+    stored = json.loads(kube.read("/apis/karpenter.sh/v1/nodepools/default"))
+    text = stored["metadata"].get("annotations", {}).get(DISRUPTION_RESUMED, "")
+    assert bool(text) is is_confirmed
+    assert not text or parse_instant(text).tzinfo is UTC
 
 
 def test_expired_pause_is_removed_by_the_next_pause(kube: InMemoryKube, config: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from shared.apply.executor import apply_actions
 from shared.errors import Conflict, Fault, Forbidden, NotFound, Throttled, Unreachable
 from shared.model.cloud_provider.instance_type import UnavailableOffering
-from shared.model.core.labels import OWN_DELETION_COST, PLANNED_UNDER, POD_DELETION_COST
+from shared.model.core.labels import OWN_DELETION_COST, PLANNED_UNDER, POD_DELETION_COST, SURGE_DRAIN_RESTART
 from shared.model.core.metadata import OwnerReference
 from shared.model.core.taints import DISRUPTED
 from shared.model.decisions.action import (
@@ -29,6 +29,7 @@ from shared.model.decisions.action import (
     PatchStatus,
     PublishEvent,
     RegisterNode,
+    RestartDeployment,
     SetDeletionCost,
     TagInstance,
     TaintNode,
@@ -222,6 +223,25 @@ def test_evicted_pod_gets_a_deletion_timestamp() -> None:
     assert "deletionTimestamp" in outside.api.get("pods", "cart", "default")["metadata"]
 
 
+def test_deployment_is_restarted_only_at_the_version_that_was_read_and_once_for_a_value() -> None:
+    outside = Outside()
+    template = {"metadata": {"labels": {"app": "web"}, "annotations": {"kept": "yes"}}, "spec": {"containers": []}}
+    manifest = {
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    version = outside.api.create("deployments.apps", manifest, "default")["metadata"]["resourceVersion"]
+    restart = RestartDeployment(namespace="default", name="web", resource_version=version, restart="drain-1")
+    expect_done(restart, outside)
+    stored = outside.api.get("deployments.apps", "web", "default")
+    annotations = stored["spec"]["template"]["metadata"]["annotations"]
+    assert annotations == {"kept": "yes", SURGE_DRAIN_RESTART: "drain-1"}
+    assert apply_one_action(restart, outside).result == "skipped"
+    repeated = msgspec.structs.replace(restart, resource_version=stored["metadata"]["resourceVersion"])
+    expect_done(repeated, outside)
+    assert outside.api.get("deployments.apps", "web", "default")["metadata"]["generation"] == 2
+
+
 def test_eviction_blocked_by_a_pod_disruption_budget_is_skipped() -> None:
     outside = Outside()
     outside.create_node()
@@ -411,6 +431,7 @@ def test_mode_plan_skips_every_kind_of_action() -> None:
         make_eviction(pod),
         NominatePod(namespace="default", name="cart", uid="", node="n"),
         SetDeletionCost(namespace="default", name="cart", uid="", resource_version="", node="n", cost=-1),
+        RestartDeployment(namespace="default", name="web", resource_version="", restart="a"),
         DeletePod(namespace="default", name="cart", uid="", node="n", grace_seconds=0),
         DeleteObject(kind="Node", name="n", message=""),
         PublishEvent(kind="Node", name="n", reason="Why", message="because", at=DEFAULT_START_TIME),

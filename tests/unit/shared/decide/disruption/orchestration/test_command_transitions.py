@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from shared.decide.disruption.orchestration.cleanup import clean_up_commands
+from shared.decide.disruption.orchestration.command_results import CommandTransition
 from shared.decide.disruption.orchestration.command_state import (
     build_command_state,
     compute_command_timeout,
@@ -15,11 +16,7 @@ from shared.decide.disruption.orchestration.command_targets import (
     list_leaving_nodes,
     list_marked_nodes,
 )
-from shared.decide.disruption.orchestration.command_transitions import (
-    VALIDATION_DELAYS,
-    CommandTransition,
-    advance_command,
-)
+from shared.decide.disruption.orchestration.command_transitions import VALIDATION_DELAYS, advance_command
 from shared.model.core import labels
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action import CreateNodeClaim, DeleteObject, FollowUp, PatchStatus, PublishEvent, TaintNode
