@@ -126,12 +126,8 @@ def test_row_is_the_mean_of_the_seeds() -> None:
 
 def test_table_is_markdown_with_a_row_for_each_policy() -> None:
     lines = list(format_table(RECORDS))
-    assert (
-        lines[0]
     assert lines[0] == (
-        "**mixed**, 7 days, seeds 1, 2; ideal repacking $1.500/h, "
-        "without the pods that have `do-not-disrupt` $0.800/h"
-    )
+        "**mixed**, 7 days, seeds 1, 2; ideal repacking $1.500/h, without the pods that have `do-not-disrupt` $0.800/h"
     )
     rows = [line for line in lines if line.startswith("|")]
     assert len({line.count("|") for line in rows}) == 1
