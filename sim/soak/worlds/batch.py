@@ -22,11 +22,11 @@ from sim.soak.worlds.soak_workloads import SERVICES_POOL, SPOT_POOL, ServiceWork
 from sim.soak.worlds.world_definition import WorldDefinition
 
 INTERRUPTIONS_PER_DAY: Final = 4
-BURSTS_PER_DAY: Final = 10
+BURSTS_PER_DAY: Final = 16
 BURST_DURATION: Final = timedelta(minutes=20)
 """Within this time, the Jobs of a burst start."""
 MAX_JOBS_PER_BURST: Final = 6
-MAX_PODS_PER_JOB: Final = 24
+MAX_PODS_PER_JOB: Final = 40
 MIN_RUN_DURATION: Final = timedelta(minutes=3)
 MAX_RUN_DURATION: Final = timedelta(hours=5)
 GUARDED_RATIO: Final = 1 / 3
