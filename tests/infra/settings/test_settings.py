@@ -58,6 +58,9 @@ def test_string_values_from_the_command_line_are_converted() -> None:
         ({"reaction": "soon"}, "joiner:reaction is 'soon': must be tick or watch or logs"),
         ({"pod-nominations": "Maybe"}, "joiner:pod-nominations is 'Maybe': must be Enabled or Disabled"),
         ({"node-cost-usd-per-hour": "-1"}, "joiner:node-cost-usd-per-hour is '-1': must be USD"),
+        ({"eviction-price-usd": "-1"}, "joiner:eviction-price-usd is '-1': must be USD, like 0.02"),
+        ({"workload-cooldown": "soon"}, "joiner:workload-cooldown is 'soon': must be a duration like 4h or 90m"),
+        ({"workload-cooldown": ""}, "joiner:workload-cooldown is '': must be a duration like 4h or 90m"),
         ({"volume-usd-per-gib-month": "cheap"}, "joiner:volume-usd-per-gib-month is 'cheap'"),
         ({"disruption-paused": "Dirft"}, "joiner:disruption-paused: 'Dirft' is not a reason: did you mean Drifted[?]"),
         (

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.decide.disruption.budgets.budget import UNLIMITED_DISRUPTIONS, compute_allowed_disruptions
+from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
+from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS
 from shared.decide.disruption.disruption_controller import DisruptionDecision, decide_node_disruption
 from shared.decide.disruption.orchestration.cleanup import clean_up_commands
 from shared.decide.disruption.orchestration.command_state import build_command_state, with_launched_phase
@@ -14,6 +16,7 @@ from shared.decide.disruption.orchestration.command_targets import list_command_
 from shared.decide.disruption.orchestration.command_transitions import advance_command
 from shared.decide.disruption.orchestration.disruption_taint import is_marked_for_disruption
 from shared.decide.disruption.orchestration.validation import validate_command
+from shared.decide.disruption.savings.disruption_cost import NODE_OVERLAP_PERIOD
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core import labels
 from shared.model.core.metadata import find_condition, is_condition_true
@@ -67,8 +70,8 @@ class Planner:
         return step.actions
 
 
-def decide(cluster: ClusterSnapshot) -> DisruptionDecision:
-    return decide_node_disruption(ClusterState(cluster), options=SchedulingOptions())
+def decide(cluster: ClusterSnapshot, settings: DisruptionSettings = DEFAULT_SETTINGS) -> DisruptionDecision:
+    return decide_node_disruption(ClusterState(cluster), options=SchedulingOptions(), settings=settings)
 
 
 def compute_allowed_count(budgets: tuple[DisruptionBudget, ...], total: int) -> float:
@@ -138,6 +141,17 @@ def test_input_list_order_does_not_change_decisions(pair: tuple[ClusterSnapshot,
     snapshot, reordered = pair
     assert decide(snapshot) == decide(snapshot)
     assert decide(snapshot) == decide(reordered)
+
+
+@given(generate_reordered_clusters(), st.sampled_from((0.0, 0.001, 0.1)), st.sampled_from((0, 60)))
+def test_decisions_with_an_eviction_price_and_a_cooldown_are_deterministic(
+    pair: tuple[ClusterSnapshot, ClusterSnapshot], price: float, cooldown_minutes: int
+) -> None:
+    settings = DisruptionSettings(
+        eviction_price_usd=price, overlap=NODE_OVERLAP_PERIOD, workload_cooldown=timedelta(minutes=cooldown_minutes)
+    )
+    snapshot, reordered = pair
+    assert decide(snapshot, settings) == decide(snapshot, settings) == decide(reordered, settings)
 
 
 @given(generate_cluster(), st.frozensets(st.sampled_from(("node-a", "node-b"))))

@@ -61,7 +61,7 @@ def test_replacement_waits_until_it_pays_for_its_evictions_and_explains_the_sum(
     refusal = explain(world, "node", node["metadata"]["name"])
     assert "PaybackPending: would save $0.29" in refusal
     assert "/h, costs 2 evictions = $0.04 and 3m of both nodes = $0.0049: waits until " in refusal
-    assert "UTC, when its pods have not changed for 9m" in refusal
+    assert "UTC, when nothing has changed for 9m" in refusal
     world.wait_until(lambda: count_vcpus(world) == 2 and len(world.list_claims()) == 1, 900)
     [command_state] = list_command_states(world)
     explanation = explain(world, "command", command_state.command.command_id)

@@ -9,9 +9,11 @@ from shared.decide.disruption.methods.proposed_command import ProposedCommand, s
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.savings.command_value import CommandValue, merge_values
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
+from shared.decide.disruption.savings.savings_duration import MAX_SAVINGS_DURATION
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.model.core.formatting import format_usd_per_hour
 from shared.model.decisions.disruption_verdict import KeptVerdict
+from shared.model.kubernetes.pod import Pod
 
 UNDERUTILIZED_REASON: Final = "Underutilized"
 SavingsCheck = Callable[[Sequence[Candidate], float], CommandValue | ReplacementRefusal]
@@ -67,6 +69,19 @@ class ConsolidationContext:
     def find_unplannable_pod(self, candidate: Candidate) -> str:
         """Return the name of a pod that would have to move and cannot be planned, or "" if there is none."""
         return next((pod.name for pod in candidate.state.pods if pod.name in self.setup.unplannable_pods), "")
+
+    def is_placement_uncertain(self, targets: Sequence[Candidate], pods: Sequence[Pod]) -> bool:
+        """Return whether *pods* of removed *targets* may fit on the other nodes only in the order of the plan.
+
+        It is checked if evictions have a price, unless the targets have been quiet for a day. The targets are cleared.
+        """
+        value = self.evaluate_savings(targets, sum_prices(targets))
+        return (
+            isinstance(value, CommandValue)
+            and value.cost.evictions_usd > 0
+            and value.duration.expected < MAX_SAVINGS_DURATION
+            and not self.simulation.can_place_smallest_first(pods)
+        )
 
     def count_new_nodes(self) -> int:
         """Return the number of new nodes in the simulation."""

@@ -41,8 +41,9 @@ class DeletionSearch:
     def _is_deletable(self, candidate: Candidate) -> bool:
         simulation = self._context.simulation
         simulation.begin()
-        unplaced_classes = simulation.place_pods(simulation.clear_node(simulation.node_numbers[candidate.name]))
-        if unplaced_classes or self._context.find_unplannable_pod(candidate):
+        pods = simulation.clear_node(simulation.node_numbers[candidate.name])
+        is_uncertain = self._context.is_placement_uncertain((candidate,), pods)
+        if is_uncertain or simulation.place_pods(pods) or self._context.find_unplannable_pod(candidate):
             simulation.roll_back()
             return False
         simulation.commit()

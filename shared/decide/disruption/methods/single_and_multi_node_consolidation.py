@@ -31,6 +31,10 @@ MIN_TRIALS_PER_SET: Final = 1
 MAX_TRIALS_PER_SET: Final = 60
 """Limits for the number of trials for each set."""
 MIN_SAVINGS_USD_PER_HOUR: Final = 1e-6
+UNCERTAIN_MESSAGE: Final = (
+    "its pods fit on other nodes only in one order, and kube-scheduler may bind them in another: waits until nothing "
+    "has changed for 1d"
+)
 
 
 class SingleAndMultiNodeConsolidation:
@@ -91,7 +95,9 @@ class SingleAndMultiNodeConsolidation:
         self, targets: Sequence[Candidate], open_count_before: int, pods: Iterable[Pod]
     ) -> CommandValue | ReplacementRefusal:
         """Place *pods* and return the value if *targets* are removed, or the reason why that is not possible."""
-        unplaced_classes = self._context.simulation.place_pods(pods)
+        removed_pods = list(pods)
+        is_uncertain = self._context.is_placement_uncertain(targets, removed_pods)
+        unplaced_classes = self._context.simulation.place_pods(removed_pods)
         unplannable_pod = next(
             (name for candidate in targets if (name := self._context.find_unplannable_pod(candidate))), ""
         )
@@ -104,6 +110,8 @@ class SingleAndMultiNodeConsolidation:
             return self._explain_unplaced(unplaced_classes)
         price = sum_prices(targets)
         open_nodes = self._context.simulation.packing.open_nodes[open_count_before:]
+        if not open_nodes and is_uncertain:
+            return ReplacementRefusal(reason="PlacementUncertain", message=UNCERTAIN_MESSAGE)
         if not open_nodes:
             return self._context.evaluate_savings(targets, price)
         replacement = self._context.replacement_finder.find_cheaper(open_nodes[0], targets)

@@ -19,6 +19,7 @@ from shared.decide.disruption.candidates import Candidate, compute_reschedule_co
 from shared.decide.disruption.savings.command_value import CommandValue, compute_command_value
 from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
+from shared.decide.disruption.savings.savings_duration import find_launch_times
 from shared.decide.disruption.savings.workload_forecast import ForecastDurations
 from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
@@ -53,6 +54,7 @@ class BalancedEvaluator:
         """Sum the NodePools; *candidates*: by name, whether or not a method selects them."""
         self._forecast_durations = ForecastDurations(forecasts, cluster_state)
         self._now, self._prices = cluster_state.taken_at, prices
+        self._launch_time_by_pool = find_launch_times(cluster_state.nodes)
         pools = {candidate.pool.name: candidate.pool for candidate in candidates.values()}
         self._annotations = {name: parse_disruption_annotations(pool) for name, pool in pools.items()}
         balanced = {name for name, pool in pools.items() if pool.consolidation_policy == BALANCED_POLICY}
@@ -68,8 +70,14 @@ class BalancedEvaluator:
             if refusal is not None:
                 return refusal
         removed_share = savings_usd_per_hour / price_usd_per_hour if price_usd_per_hour > 0 else 1.0
-        forecast_duration = self._forecast_durations.estimate(targets, removed_share)
-        value = compute_command_value(targets, savings_usd_per_hour, self._prices, self._now, forecast_duration)
+        value = compute_command_value(
+            targets,
+            savings_usd_per_hour,
+            self._prices,
+            self._now,
+            self._launch_time_by_pool,
+            forecast_duration=self._forecast_durations.estimate(targets, removed_share),
+        )
         if value.is_worthwhile():
             return value
         return ReplacementRefusal(reason="PaybackPending", message=value.format_refusal(self._now))

@@ -4,7 +4,7 @@ It is built once per run. Nodes are in the order in which they are filled, stayi
 nodes only fill up, so a node that had no space for a pod and has not been changed since has none now.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -18,10 +18,15 @@ from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.dual_value_warm_start import WarmStart, build_warm_start
 from shared.decide.scheduling.search.guided_packing import GuidedPacking
 from shared.model.core.metadata import Pairs
+from shared.model.core.resources import CPU, MEMORY
 from shared.model.kubernetes.pod import Pod
 
 MAX_STEPS_PER_TRIAL: Final = 3000
 """Number of steps spent on a packing solution for the pods of one trial."""
+
+
+MIN_PODS_WITH_ORDER: Final = 2
+"""Fewer pods have no order."""
 
 
 class Trial(msgspec.Struct, kw_only=True, eq=False):
@@ -153,6 +158,26 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
                 break
             unplaced_pods = rejected_pods
         return self.place_pods(unplaced_pods)
+
+    def can_place_smallest_first(self, pods: Sequence[Pod]) -> bool:
+        """Return whether *pods* fit on existing nodes if the smallest come first and take the nodes with most free CPU.
+
+        Evicted pods are created again at once, in any order, and kube-scheduler prefers nodes with free resources. So a
+        large pod may find that smaller pods have taken its place.
+        """
+        if len(pods) < MIN_PODS_WITH_ORDER:
+            return True
+        self.begin()
+        nodes = self.packing.existing_nodes
+        is_possible = True
+        for pod in sorted(pods, key=lambda pod: (pod.spec.requests[CPU], pod.spec.requests[MEMORY], pod.name)):
+            open_numbers = [number for number in range(len(nodes)) if not self.packing.closed_nodes >> number & 1]
+            open_numbers.sort(key=lambda number: (-nodes[number].free[0], nodes[number].name))
+            is_possible = any(self.place_pod_at(number, pod) for number in open_numbers)
+            if not is_possible:
+                break
+        self.roll_back()
+        return is_possible
 
     def place_pods_guided(self, pods: Iterable[Pod], max_price: float) -> list[PodEquivalenceClass]:
         """Place *pods* on existing nodes, the rest on new nodes by a packing solution; return the unplaced classes.

@@ -85,6 +85,21 @@ def test_step_and_price_limits_are_respected(files: list[str], capsys: Out) -> N
     assert len(run_consolidate(files, capsys, "--steps", "1")["steps"]) <= len(run_consolidate(files, capsys)["steps"])
 
 
+def test_steps_show_what_they_save_and_what_their_evictions_cost(files: list[str], capsys: Out) -> None:
+    report = run_consolidate(files, capsys, "--eviction-price", "0.02")
+    steps = [step for step in report["steps"] if step.get("evictions")]
+    assert steps
+    assert not any("evictions" in step for step in run_consolidate(files, capsys)["steps"])
+    for step in steps:
+        assert step["evictionsUsd"] == pytest.approx(0.02 * step["evictions"])
+        assert step["expectedSavingsUsd"] == pytest.approx(
+            step["savingsUsdPerHour"] * step["expectedSavingsSeconds"] / 3600, abs=0.01
+        )
+        assert f"costs {step['evictions']} eviction" in step["message"]
+    main(["consolidate", *files, "--eviction-price", "0.02", "--all"])
+    assert " over an expected 1d, costs " in " ".join(capsys.readouterr().out.split())
+
+
 def test_same_input_produces_the_same_report(files: list[str], capsys: Out) -> None:
     first, second = run_consolidate(files, capsys), run_consolidate(files, capsys)
     assert first | {"seconds": 0} == second | {"seconds": 0}

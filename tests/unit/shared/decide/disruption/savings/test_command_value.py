@@ -44,8 +44,8 @@ def test_node_is_replaced_after_its_payback_period_without_pod_events(minutes: f
         assert get_verdict(decision, "a")[1:] == (
             "PaybackPending",
             (
-                "would save $0.1000/h, costs 3m of both nodes = $0.0050: waits until 2026-11-21 12:00:06 UTC, when its "
-                "pods have not changed for 3m"
+                "would save $0.1000/h, costs 3m of both nodes = $0.0050: waits until 2026-11-21 12:00:06 UTC, when "
+                "nothing has changed for 3m"
             ),
         )
 

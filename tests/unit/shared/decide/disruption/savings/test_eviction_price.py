@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.disruption_controller import DisruptionDecision
 from shared.decide.disruption.savings.disruption_cost import NODE_OVERLAP_PERIOD
-from shared.model.core.labels import DO_NOT_DISRUPT, EVICTION_PRICE, POD_DELETION_COST
+from shared.model.core.labels import COMMAND, DO_NOT_DISRUPT, EVICTION_PRICE, POD_DELETION_COST
 from shared.model.core.metadata import ObjectMeta, OwnerReference, build_pairs
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
@@ -17,6 +17,7 @@ from tests.support.catalogues import NOW, make_node_pool
 from tests.support.disruption_fleet import (
     FREE,
     STAGES,
+    TYPES,
     Machine,
     decide_disruption,
     get_verdict,
@@ -65,8 +66,8 @@ def test_deletion_waits_until_its_savings_pay_for_its_evictions(minutes: float, 
         else (
             "PaybackPending",
             (
-                "would save $0.2000/h, costs 2 evictions = $0.04: waits until 2026-11-21 12:00:06 UTC, when its "
-                "pods have not changed for 12m"
+                "would save $0.2000/h, costs 2 evictions = $0.04: waits until 2026-11-21 12:00:06 UTC, when "
+                "nothing has changed for 12m"
             ),
         )
     )
@@ -159,3 +160,53 @@ def test_of_two_nodes_the_one_with_fewer_evictions_is_removed() -> None:
         make_fleet(crowded_node, sparse_node, full), DisruptionSettings(eviction_price_usd=0.02)
     )
     assert summarize_commands(decision)[0] == ("SingleNode", ["b"], [])
+
+
+def make_launched_node(minutes: float, **annotations: str) -> Machine:
+    """Return a node that was created *minutes* ago, and cannot be disrupted."""
+    node, claim, pods = make_node_with_pods("new", make_web_pod("9", "3"), annotations={DO_NOT_DISRUPT: "true"})
+    meta = replace(claim.meta, created_at=NOW - timedelta(minutes=minutes), annotations=build_pairs(annotations))
+    return node, replace(claim, meta=meta), pods
+
+
+@pytest.mark.parametrize(
+    ("price", "quiet_minutes", "launch_minutes", "annotations", "goes"),
+    [
+        (0.02, 60, 11.9, {}, False),
+        (0.02, 60, 12, {}, True),
+        (0.02, 60, 1, {COMMAND: "singlenode-1"}, True),
+        (0.02, 24 * 60, 1, {}, True),
+        (0.0, 60, 1, {}, True),
+    ],
+    ids=["recent launch", "earlier launch", "launch of a command", "quiet day", "no price"],
+)
+def test_launch_in_the_node_pool_ends_the_quiet_period_if_evictions_have_a_price(
+    price: float, quiet_minutes: float, launch_minutes: float, annotations: dict[str, str], *, goes: bool
+) -> None:
+    node = with_quiet_minutes(
+        quiet_minutes, make_node_with_pods("a", make_web_pod("1", "200m"), make_web_pod("3", "200m"))
+    )
+    cluster = make_fleet(node, ROOMY, make_launched_node(launch_minutes, **annotations))
+    assert bool(decide_disruption(cluster, DisruptionSettings(eviction_price_usd=price)).commands) is goes
+
+
+@pytest.mark.parametrize(
+    ("price", "quiet_minutes", "goes"), [(0.001, 600, False), (0.001, 24 * 60, True), (0.0, 600, True)]
+)
+def test_node_is_kept_if_its_pods_fit_elsewhere_only_in_one_order(
+    price: float, quiet_minutes: float, *, goes: bool
+) -> None:
+    """If the small pod is bound first, it takes the only place of the large pod."""
+    node = with_quiet_minutes(
+        quiet_minutes, make_node_with_pods("a", make_web_pod("large", "2"), make_web_pod("small", "900m"))
+    )
+    gaps = [
+        make_node_with_pods("b", make_web_pod("b1", "1800m"), annotations={DO_NOT_DISRUPT: "true"}),
+        make_node_with_pods("c", make_web_pod("c1", "3"), annotations={DO_NOT_DISRUPT: "true"}),
+    ]
+    decision = decide_disruption(
+        make_fleet(node, *gaps, types=(TYPES[1],)), DisruptionSettings(eviction_price_usd=price)
+    )
+    assert summarize_commands(decision) == ([("SingleNode", ["a"], [])] if goes else [])
+    if not goes:
+        assert get_verdict(decision, "a")[1] == "PlacementUncertain"
