@@ -158,13 +158,12 @@ class _DisruptionController:
                 self._verdicts[candidate.name] = self._block_over_budget(candidate, EMPTY_REASON)
         for start_index in range(0, len(empty_candidates), MAX_TARGETS_PER_COMMAND):
             targets = tuple(empty_candidates[start_index : start_index + MAX_TARGETS_PER_COMMAND])
-            message = "no pod on the node would have to move"
             proposed_command = ProposedCommand(
                 method="Emptiness",
                 reason=EMPTY_REASON,
                 targets=targets,
                 price_usd_per_hour=sum_prices(targets),
-                message=message,
+                message="no pod on the node would have to move",
             )
             self._add_commands((proposed_command,))
 
@@ -228,9 +227,8 @@ class _DisruptionController:
     def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
         if not eligible:
             return ""
-        evaluator = BalancedEvaluator(
-            self._context.cluster_state, candidates, self._prices, self._context.settings.forecasts
-        )
+        cluster_state, forecasts = self._context.cluster_state, self._context.settings.forecasts
+        evaluator = BalancedEvaluator(cluster_state, candidates, self._prices, forecasts)
         consolidation, proposed_commands = self._find_deletions(eligible, cursor, evaluator)
         if (
             proposed_commands

@@ -70,9 +70,13 @@ class BalancedEvaluator:
             if refusal is not None:
                 return refusal
         removed_share = savings_usd_per_hour / price_usd_per_hour if price_usd_per_hour > 0 else 1.0
-        forecast_duration = self._forecast_durations.estimate(targets, removed_share)
         value = compute_command_value(
-            targets, savings_usd_per_hour, self._prices, self._now, self._launch_time_by_pool, forecast_duration
+            targets,
+            savings_usd_per_hour,
+            self._prices,
+            self._now,
+            self._launch_time_by_pool,
+            forecast_duration=self._forecast_durations.estimate(targets, removed_share),
         )
         if value.is_worthwhile():
             return value

@@ -66,15 +66,26 @@ class CommandValue(msgspec.Struct, frozen=True, kw_only=True):
         if self.cost.usd <= 0:
             return ""
         savings, duration = format_amount(self.savings_usd), format_elapsed(self.duration.expected)
-        return f"saves {savings} over an expected {duration}, costs {self.cost.format()}"
+        return f"saves {savings} over an expected {duration}{self._format_forecast()}, costs {self.cost.format()}"
 
     def format_refusal(self, now: datetime) -> str:
         """Return the sum of a command that does not pay yet, and when it will if nothing changes."""
+        if self.duration.error is not None:
+            return (
+                f"would save {format_usd_per_hour(self.savings_usd_per_hour)} for an expected "
+                f"{format_elapsed(self.duration.expected)}{self._format_forecast()}, costs {self.cost.format()}: pays "
+                f"if it saves for {format_elapsed(self.payback_period)}"
+            )
         pays_at = now + self.payback_period - self.duration.expected
         return (
             f"would save {format_usd_per_hour(self.savings_usd_per_hour)}, costs {self.cost.format()}: waits until "
             f"{pays_at:%Y-%m-%d %H:%M:%S} UTC, when nothing has changed for {format_elapsed(self.payback_period)}"
         )
+
+    def _format_forecast(self) -> str:
+        """Return the basis of a forecast and its error; "" without a forecast."""
+        duration = self.duration
+        return f" (±{format_elapsed(duration.error)}: {duration.basis})" if duration.error is not None else ""
 
 
 def compute_command_value(
@@ -83,19 +94,23 @@ def compute_command_value(
     prices: DisruptionPrices,
     now: datetime,
     launch_time_by_pool: Mapping[str, datetime],
+    *,
     forecast_duration: SavingsDuration | None = None,
 ) -> CommandValue:
     """Return the value of disrupting *targets* together, which saves *savings_usd_per_hour*.
 
-    Without a *forecast_duration*, the savings are expected to last for as long as the pods have not changed.
     *launch_time_by_pool*: when nodes were last launched for pending pods; it counts if the evictions have a price.
+    *forecast_duration*: how long the savings last by the workload history; pods that have not changed for a day
+    outweigh it.
     """
     new_nodes_usd_per_hour = sum(target.price_usd_per_hour for target in targets) - savings_usd_per_hour
     cost = compute_disruption_cost(targets, prices, new_nodes_usd_per_hour)
+    quiet_duration = estimate_savings_duration(targets, now, launch_time_by_pool if cost.evictions_usd > 0 else {})
     return CommandValue(
         savings_usd_per_hour=savings_usd_per_hour,
-        duration=forecast_duration
-        or estimate_savings_duration(targets, now, launch_time_by_pool if cost.evictions_usd > 0 else {}),
+        duration=quiet_duration
+        if forecast_duration is None or quiet_duration.expected >= MAX_SAVINGS_DURATION
+        else forecast_duration,
         cost=cost,
     )
 
