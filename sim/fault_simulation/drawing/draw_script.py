@@ -79,4 +79,5 @@ def _draw_full_setup(draws: RandomDraws, base_setup: ScriptSetup) -> ScriptSetup
         has_agent=draws.choose((True, False, False), "agent"),
         reaction=draws.choose((*["tick"] * 9, "watch", "logs", "logs"), "reaction"),
         has_neighbor=draws.choose((True, False), "neighbour"),
+        has_surge_drain=draws.choose((True, False, False), "surge"),
     )

@@ -52,7 +52,7 @@ class FaultWorld(EmbeddedWorld):
 
     observer: CallObserver
 
-    def __init__(self, seed: int, reaction: str = "tick") -> None:
+    def __init__(self, seed: int, reaction: str = "tick", *, has_surge_drain: bool = False) -> None:
         """Deploy the stack, which detects pending pods by *reaction*; no manifests are applied yet."""
         self.clock_skews: dict[str, timedelta] = {}
         """How far the clock of a function is ahead."""
@@ -68,7 +68,7 @@ class FaultWorld(EmbeddedWorld):
         """Instances with a failed status check: from when until when."""
         self.foreign_instances: tuple[str, ...] = ()
         """Instances of another cluster in the same account."""
-        super().__init__(seed, template=_synthesize_template(reaction))
+        super().__init__(seed, template=_synthesize_template(reaction, has_surge_drain=has_surge_drain))
         self.cloud.types = {name: self.cloud.types[name] for name in INSTANCE_TYPES}
         self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in INSTANCE_TYPES)
         self.on_call: Callable[[Invocation], None] = lambda _: None
@@ -172,8 +172,10 @@ class FaultWorld(EmbeddedWorld):
 
 
 @cache
-def _synthesize_template(reaction: str) -> Mapping[str, Any]:
-    return synthesize_template(settings=ACTIVE_SETTINGS | ({"reaction": reaction} if reaction != "tick" else {}))
+def _synthesize_template(reaction: str, *, has_surge_drain: bool) -> Mapping[str, Any]:
+    surge_settings = {"surge-drain": "on", "outcome-check-minutes": "10"} if has_surge_drain else {}
+    reaction_settings = {"reaction": reaction} if reaction != "tick" else {}
+    return synthesize_template(settings=ACTIVE_SETTINGS | reaction_settings | surge_settings)
 
 
 class _ObservedKube(InMemoryKube):

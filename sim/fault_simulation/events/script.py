@@ -43,6 +43,8 @@ class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether another cluster has an instance in the account."""
     has_open_answers: bool = msgspec.field(default=False, name="open")
     """Whether the seed selects the answers that AWS's documentation leaves open."""
+    has_surge_drain: bool = msgspec.field(default=False, name="surge")
+    """Whether the main NodePool requests surge drains, and moved pods are checked."""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shared.model.core.labels import REBALANCE_POLICY
+from shared.model.core.labels import REBALANCE_POLICY, SURGE_DRAIN
 from sim.fault_simulation.events.script import ScriptSetup
 from sim.world import manifests
 from sim.world.manifests import Json
@@ -50,6 +50,7 @@ def build_manifests(setup: ScriptSetup) -> list[Json]:
         build_storage_class(),
         *daemon_sets,
         *(build_workload(name, count) for name, count in setup.replicas),
+        *(build_single() if setup.has_surge_drain else ()),
     ]
 
 
@@ -77,7 +78,8 @@ def build_main_pool(setup: ScriptSetup, release: str = "r", excluded_type: str =
         )
     spec = {"limits": {"cpu": str(setup.limit_cpu)}, "disruption": _build_disruption(setup, disruption_budgets)}
     manifest = manifests.build_node_pool(MAIN_POOL, template, **spec)
-    manifest["metadata"]["annotations"] = {REBALANCE_POLICY: setup.rebalance_policy} if setup.rebalance_policy else {}
+    annotations = {REBALANCE_POLICY: setup.rebalance_policy, SURGE_DRAIN: "true" if setup.has_surge_drain else ""}
+    manifest["metadata"]["annotations"] = {key: text for key, text in annotations.items() if text}
     return manifest
 
 
@@ -137,6 +139,12 @@ def build_job(name: str, pods: int, seconds: int) -> Json:
     """Return a Job with *pods* parallel pods that run for *seconds* each."""
     annotations = {"sim.joiner.dev/run-seconds": str(seconds)}
     return manifests.build_job(name, pods, _build_pod_spec("600m"), {"app": name}, annotations, backoffLimit=100)
+
+
+def build_single() -> tuple[Json, Json]:
+    """Return a Deployment with one replica, and the PodDisruptionBudget that refuses its eviction."""
+    deployment = manifests.build_workload("Deployment", "single", _build_pod_spec("300m"), replicas=1)
+    return deployment, manifests.build_pod_budget("single", minAvailable=1)
 
 
 def build_agent() -> Json:
