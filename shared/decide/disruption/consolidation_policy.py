@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from shared.decide.disruption.budgets.node_pool_annotations import DELETE_ONLY, parse_disruption_annotations
+from shared.decide.disruption.budgets.utilization import explain_utilization
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.utilization import explain_utilization
 from shared.model.core.formatting import format_count
 from shared.model.core.labels import CAPACITY_TYPE, COMMAND, CONSOLIDATION_MODE, POD_DIGEST, ZONE
 from shared.model.core.metadata import is_condition_true

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shared.decide.disruption.utilization import compute_utilization
+from shared.decide.disruption.budgets.utilization import compute_utilization
 from shared.model.core.labels import CONSOLIDATION_MODE, UTILIZATION_THRESHOLD
 from shared.model.core.metadata import ObjectMeta, build_pairs
 from shared.model.core.resources import parse_resources
