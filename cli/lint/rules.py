@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from cli.convert.conversion import CONVERTED_KINDS, convert_objects
 from cli.convert.fields.metadata import V1_ANNOTATION_BY_OLD_ANNOTATION, convert_annotation_key
-from cli.convert.fields.other_autoscalers import find_foreign_annotation
+from cli.convert.fields.other_annotations import find_foreign_annotation
 from cli.convert.kinds.v1_corrections import find_foreign_node_class
 from cli.convert.kinds.workloads import POD_PATH_BY_KIND
 from cli.convert.reading.fixes import get_value_at, suggest_fix

@@ -10,7 +10,7 @@ from cli.convert.fields.metadata import (
     convert_annotation_key,
     convert_label_key,
 )
-from cli.convert.fields.other_autoscalers import find_foreign_annotation
+from cli.convert.fields.other_annotations import find_foreign_annotation
 from cli.convert.reading.remarks import FieldPath, RemarkCollector
 from shared.model.core.labels import DISRUPTED_TAINT
 
