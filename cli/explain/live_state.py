@@ -69,9 +69,10 @@ def _describe_expiration(claim: NodeClaim, live_cluster: ClusterSnapshot) -> Ite
     if expires_at > live_cluster.taken_at:
         yield f"expires in {format_elapsed(expires_at - live_cluster.taken_at)}"
         return
-    pools = (pool for pool in live_cluster.node_pools if pool.name == claim.meta.get_label(NODEPOOL))
+    pool_name = claim.meta.get_label(NODEPOOL)
+    annotations = (pool.meta.annotations for pool in live_cluster.node_pools if pool.name == pool_name)
     try:
-        deadline = compute_expiration_deadline(claim, next(pools, None))
+        deadline = compute_expiration_deadline(claim, next(annotations, ()))
     except ValueError as error:
         yield f"its expireAfter has passed; it is kept until the NodePool's {GRACEFUL_EXPIRATION} is corrected: {error}"
         return

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.model.core.labels import GRACEFUL_EXPIRATION
+from shared.model.core.metadata import Pairs
 from shared.model.core.units import parse_duration
 from shared.model.karpenter.node_claim import NodeClaim
-from shared.model.karpenter.node_pool import NodePool
 
 EXPIRED: Final = "Expired"
 """Drift reason of a node that has reached its expireAfter and is replaced gracefully."""
@@ -22,16 +22,16 @@ def compute_expiration_time(claim: NodeClaim) -> datetime | None:
     return created + claim.expire_after if created is not None and claim.expire_after is not None else None
 
 
-def compute_expiration_deadline(claim: NodeClaim, pool: NodePool | None) -> datetime | None:
+def compute_expiration_deadline(claim: NodeClaim, pool_annotations: Pairs) -> datetime | None:
     """Return when *claim* is deleted because it expired; None: never.
 
     Raises:
-        ValueError: the annotation of *pool* is invalid.
+        ValueError: the annotation in *pool_annotations*, those of its NodePool, is invalid.
     """
     expires_at = compute_expiration_time(claim)
-    if expires_at is None or pool is None:
-        return expires_at
-    return expires_at + parse_graceful_period(pool.meta.get_annotation(GRACEFUL_EXPIRATION))
+    if expires_at is None:
+        return None
+    return expires_at + parse_graceful_period(dict(pool_annotations).get(GRACEFUL_EXPIRATION, ""))
 
 
 def parse_graceful_period(text: str) -> timedelta:

@@ -5,6 +5,7 @@ from datetime import datetime
 from shared.decide.common.requeue_delays import requeue_at
 from shared.decide.lifecycle.reconcile_context import LifecycleContext
 from shared.model.core.labels import NODEPOOL
+from shared.model.core.metadata import Pairs
 from shared.model.decisions.action import FollowUp
 from shared.model.karpenter.expiration import compute_expiration_deadline
 from shared.model.karpenter.node_claim import NodeClaim
@@ -24,11 +25,25 @@ def requeue_at_expiration(claim: NodeClaim, context: LifecycleContext) -> tuple[
 
 
 def _find_deadline(claim: NodeClaim, context: LifecycleContext) -> datetime | None:
-    """Return when *claim* is deleted; None: never, or unknown because its NodePool or the annotation is unreadable."""
-    pool = context.find_node_pool(claim)
-    if pool is None and claim.meta.get_label(NODEPOOL) in context.list_unreadable_names("NodePool"):
-        return None
+    """Return when *claim* is deleted; None: never, or unknown because the annotation of its NodePool is unreadable."""
     try:
-        return compute_expiration_deadline(claim, pool)
+        return compute_expiration_deadline(claim, _find_pool_annotations(claim, context))
     except ValueError:
         return None
+
+
+def _find_pool_annotations(claim: NodeClaim, context: LifecycleContext) -> Pairs:
+    """Return the annotations of the NodePool of *claim*, even if its spec is unreadable; () if it does not exist.
+
+    Raises:
+        ValueError: the metadata of the NodePool cannot be read.
+    """
+    pool = context.find_node_pool(claim)
+    if pool is not None:
+        return pool.meta.annotations
+    for problem in context.cluster_state.snapshot.problems:
+        if problem.kind == "NodePool" and problem.name == claim.meta.get_label(NODEPOOL):
+            if problem.annotations is None:
+                raise ValueError(f"NodePool {problem.name}: {problem.message}")
+            return problem.annotations
+    return ()

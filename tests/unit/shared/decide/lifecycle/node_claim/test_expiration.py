@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from shared.model.core.labels import GRACEFUL_EXPIRATION
-from shared.model.core.metadata import Problem
+from shared.model.core.metadata import Pairs, Problem
 from shared.model.decisions.action import DeleteObject, FollowUp
 from tests.support.lifecycle_cases import (
     BIRTH,
@@ -51,10 +51,28 @@ def test_lifecycle_is_requeued_at_the_end_of_the_graceful_expiration() -> None:
     assert [follow_up.after for follow_up in follow_ups] == [timedelta(minutes=5)]
 
 
-def test_expired_node_claim_of_an_unreadable_node_pool_is_kept_and_of_a_missing_one_deleted() -> None:
+@pytest.mark.parametrize(
+    ("annotations", "is_deleted"),
+    [
+        ((), True),
+        (((GRACEFUL_EXPIRATION, "30m"),), True),
+        (((GRACEFUL_EXPIRATION, "2h"),), False),
+        (((GRACEFUL_EXPIRATION, "soon"),), False),
+        (None, False),
+    ],
+    ids=["default", "past", "within", "invalid", "metadata"],
+)
+def test_expired_node_claim_of_an_unreadable_node_pool_follows_the_annotation_if_that_can_be_read(
+    annotations: Pairs | None, *, is_deleted: bool
+) -> None:
+    claim = make_claim(expire_after=NOW - BIRTH - timedelta(hours=1))
+    problem = Problem(kind="NodePool", name="default", message="spec.template: missing", annotations=annotations)
+    cluster = make_cluster(node_claims=(claim,), nodes=(make_node(),), node_pools=(), problems=(problem,))
+    deletions = filter_actions(DeleteObject, decide_lifecycle(cluster))
+    assert [deletion.message for deletion in deletions] == (["expired"] if is_deleted else [])
+
+
+def test_expired_node_claim_of_a_missing_node_pool_is_deleted() -> None:
     claim = make_claim(expire_after=NOW - BIRTH - timedelta(hours=1))
     cluster = make_cluster(node_claims=(claim,), nodes=(make_node(),), node_pools=())
-    problem = Problem(kind="NodePool", name="default", message="spec.template: missing")
-    unreadable = replace_fields(cluster, problems=(problem,))
     assert [deletion.message for deletion in filter_actions(DeleteObject, decide_lifecycle(cluster))] == ["expired"]
-    assert filter_actions(DeleteObject, decide_lifecycle(unreadable)) == []
