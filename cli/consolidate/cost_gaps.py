@@ -17,6 +17,7 @@ from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.pauses import PauseSettings, find_pauses, list_paused_reasons
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import (
+    CONSOLIDATION_MODE,
     DISRUPTION_WINDOWS,
     DO_NOT_CONSOLIDATE,
     DO_NOT_DISRUPT,
@@ -25,6 +26,7 @@ from shared.model.core.labels import (
     MINIMUM_SAVINGS_PERCENT,
     MINIMUM_SAVINGS_USD,
     POD_DIGEST,
+    UTILIZATION_THRESHOLD,
 )
 from shared.model.core.metadata import Condition, ObjectMeta
 from shared.model.decisions.placement import SchedulingOptions
@@ -144,7 +146,7 @@ def _lift_protection(cluster: ClusterSnapshot, settings: DisruptionSettings) -> 
 
 def _lift_policies(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
     def allow_consolidation(node_pool: NodePool) -> NodePool:
-        meta = _drop_annotations(node_pool.meta, MINIMUM_SAVINGS_USD, MINIMUM_SAVINGS_PERCENT, EVICTION_PRICE)
+        meta = _drop_annotations(node_pool.meta, *_SAVINGS_ANNOTATIONS)
         return replace(
             node_pool, consolidation_policy="WhenEmptyOrUnderutilized", consolidate_after=timedelta(), meta=meta
         )
@@ -156,6 +158,13 @@ def _lift_limits(cluster: ClusterSnapshot, settings: DisruptionSettings) -> Clus
     return _change_pools(cluster, lambda node_pool: replace(node_pool, limits=None)), settings
 
 
+_SAVINGS_ANNOTATIONS: Final = (
+    CONSOLIDATION_MODE,
+    EVICTION_PRICE,
+    MINIMUM_SAVINGS_PERCENT,
+    MINIMUM_SAVINGS_USD,
+    UTILIZATION_THRESHOLD,
+)
 _LIFT_BY_CAUSE: Final[dict[str, tuple[str, ConstraintLift]]] = {
     "pauses": ("disruption is paused: `joiner resume` ends the pause", _lift_nothing),
     "budgets": ("disruption budgets and windows; closed windows open as scheduled", _lift_budgets),

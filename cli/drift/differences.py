@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.decide.disruption.drift.drift import DriftInputs, find_unmet_requirement, list_matching_images
 from shared.decide.scheduling.templates.node_pool_hash import compute_node_pool_hash
 from shared.model.core.labels import (
@@ -14,6 +15,8 @@ from shared.model.core.labels import (
     RESERVATION_ID,
     ZONE,
 )
+from shared.model.core.units import format_instant
+from shared.model.karpenter.expiration import compute_expiration_time
 
 
 def describe_difference(inputs: DriftInputs, reason: str) -> tuple[str, str]:
@@ -26,6 +29,17 @@ def _describe_node_pool(inputs: DriftInputs) -> tuple[str, str]:
     return (
         f"template {inputs.claim.meta.get_annotation(NODEPOOL_HASH)}",
         f"template {compute_node_pool_hash(inputs.pool)}",
+    )
+
+
+def _describe_expiration(inputs: DriftInputs) -> tuple[str, str]:
+    expires_at = compute_expiration_time(inputs.claim)
+    if expires_at is None:
+        return "no expiration", "a new node"
+    deadline = expires_at + parse_disruption_annotations(inputs.pool).graceful_expiration
+    return (
+        f"expired at {format_instant(expires_at)}",
+        f"a new node within the budgets, or a forced deletion at {format_instant(deadline)}",
     )
 
 
@@ -87,6 +101,7 @@ _DESCRIBERS: Final[Mapping[str, Callable[[DriftInputs], tuple[str, str]]]] = {
     "AMIDrift": _describe_image,
     "CapacityReservationDrift": _describe_reservation,
     "DriftRequested": lambda _: ("not drifted", "a replacement, requested by its annotation"),
+    "Expired": _describe_expiration,
     "InstanceTypeNotFound": _describe_instance_type,
     "NodeClassDrift": _describe_node_class,
     "NodePoolDrifted": _describe_node_pool,

@@ -1,14 +1,14 @@
 """The current state of one object in a live cluster, as text."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
 from typing import Any, Final
 
 from cli.pause.text import describe_pool_pauses
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed
-from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
+from shared.model.core.labels import CAPACITY_TYPE, GRACEFUL_EXPIRATION, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.core.metadata import Condition, find_condition
+from shared.model.karpenter.expiration import compute_expiration_deadline, compute_expiration_time
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.node import Node
@@ -59,9 +59,32 @@ def _describe_node_claim(claim: NodeClaim, live_cluster: ClusterSnapshot) -> Ite
     steps = [word for word, is_met in conditions.items() if is_met]
     yield f"NodeClaim: {', '.join(steps) or 'not launched yet'}"
     yield from _describe_unmet_conditions(claim.conditions)
-    if claim.expire_after is not None and claim.meta.created_at is not None:
-        time_left = claim.meta.created_at + claim.expire_after - live_cluster.taken_at
-        yield f"expires in {format_elapsed(time_left)}" if time_left > timedelta() else "its expireAfter has passed"
+    yield from _describe_expiration(claim, live_cluster)
+
+
+def _describe_expiration(claim: NodeClaim, live_cluster: ClusterSnapshot) -> Iterator[str]:
+    expires_at = compute_expiration_time(claim)
+    if expires_at is None:
+        return
+    if expires_at > live_cluster.taken_at:
+        yield f"expires in {format_elapsed(expires_at - live_cluster.taken_at)}"
+        return
+    pool_name = claim.meta.get_label(NODEPOOL)
+    annotations = (pool.meta.annotations for pool in live_cluster.node_pools if pool.name == pool_name)
+    try:
+        deadline = compute_expiration_deadline(claim, next(annotations, ()))
+    except ValueError as error:
+        yield f"its expireAfter has passed; it is kept until the NodePool's {GRACEFUL_EXPIRATION} is corrected: {error}"
+        return
+    if deadline is None or deadline == expires_at:
+        yield "its expireAfter has passed"
+    elif deadline > live_cluster.taken_at:
+        yield (
+            "its expireAfter has passed: it is replaced as drifted, within the budgets, and deleted in "
+            f"{format_elapsed(deadline - live_cluster.taken_at)} at the latest ({GRACEFUL_EXPIRATION})"
+        )
+    else:
+        yield f"its expireAfter and its {GRACEFUL_EXPIRATION} have passed: it is deleted"
 
 
 def _describe_unmet_conditions(conditions: tuple[Condition, ...]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from cli.lint.finding import LintFinding, build_finding, get_object_name
 from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
 from shared.model.core.formatting import format_elapsed, join_names
-from shared.model.core.labels import WELL_KNOWN
+from shared.model.core.labels import GRACEFUL_EXPIRATION, WELL_KNOWN
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import build_resources, format_amount
 from shared.model.core.taints import Taint, Toleration
@@ -89,8 +89,11 @@ def _lint_node_class_ref(source_object: SourceObject, class_names: set[str]) -> 
 
 
 def _lint_expiration(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:
+    path = ("spec", "template", "spec", "expireAfter")
+    if pool.expire_after is None and pool.meta.get_annotation(GRACEFUL_EXPIRATION):
+        message = "has no effect: nodes with expireAfter Never do not expire: remove it, or set expireAfter"
+        yield build_finding(source_object, "warning", ("metadata", "annotations", GRACEFUL_EXPIRATION), message)
     if pool.expire_after is not None and pool.expire_after < MIN_EXPIRE_AFTER:
-        path = ("spec", "template", "spec", "expireAfter")
         yield build_finding(
             source_object,
             "warning",

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from cli.convert.conversion import CONVERTED_KINDS, convert_objects
 from cli.convert.fields.metadata import V1_ANNOTATION_BY_OLD_ANNOTATION, convert_annotation_key
+from cli.convert.fields.other_annotations import find_foreign_annotation
 from cli.convert.kinds.v1_corrections import find_foreign_node_class
 from cli.convert.kinds.workloads import POD_PATH_BY_KIND
 from cli.convert.reading.fixes import get_value_at, suggest_fix
@@ -138,6 +139,10 @@ def _find_in_metadata(field: str, value: Any, path: FieldPath) -> Iterator[tuple
 def _lint_annotations(source_object: SourceObject, path: FieldPath, annotations: JsonObject) -> Iterator[LintFinding]:
     for key, value in annotations.items():
         annotation_path, remarks = (*path, key), RemarkCollector()
+        foreign = find_foreign_annotation(str(key), value)
+        if foreign is not None and foreign.replacement not in annotations:
+            message = f"has no effect on Joiner: {foreign.reason}"
+            yield build_finding(source_object, "warning", annotation_path, message)
         current_key = convert_annotation_key(str(key), annotation_path, remarks)
         if key in V1_ANNOTATION_BY_OLD_ANNOTATION:
             fix = (

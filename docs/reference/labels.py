@@ -44,6 +44,18 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "Price of evicting a pod from a node of the NodePool, in USD. Default: `eviction-price-usd`.",
     ),
+    names.CONSOLIDATION_MODE: (
+        "NodePool",
+        "`delete-only`: consolidation launches no replacements. Default: `delete-and-replace`.",
+    ),
+    names.UTILIZATION_THRESHOLD: (
+        "NodePool",
+        "Percentage of the allocatable CPU and memory. Nodes that use this share or more are not consolidated.",
+    ),
+    names.GRACEFUL_EXPIRATION: (
+        "NodePool",
+        "A duration after `expireAfter` in which nodes are replaced as drifted, within budgets, before they expire.",
+    ),
     names.IMAGE_SOAK: ("NodePool", "A duration for which one node runs a new image before the other nodes get it."),
     names.EXPIRY_JITTER: (
         "NodePool",

@@ -10,6 +10,7 @@ from cli.convert.fields.metadata import (
     convert_annotation_key,
     convert_label_key,
 )
+from cli.convert.fields.other_annotations import find_foreign_annotation
 from cli.convert.reading.remarks import FieldPath, RemarkCollector
 from shared.model.core.labels import DISRUPTED_TAINT
 
@@ -89,6 +90,13 @@ def _convert_annotations(pod: JsonObject, path: FieldPath, remarks: RemarkCollec
     annotations_path = (*path, "metadata", "annotations")
     converted: JsonObject = {}
     for key, value in old_annotations.items():
+        if (foreign := find_foreign_annotation(str(key), value)) is not None:
+            if foreign.replacement and foreign.replacement not in old_annotations:
+                converted[foreign.replacement] = "true"
+                message = f'adds {foreign.replacement}: "true", which has the same meaning for Joiner'
+            else:
+                message = f"has no effect on Joiner: {foreign.reason}"
+            remarks.add_change((*annotations_path, key), message)
         name = convert_annotation_key(str(key), (*annotations_path, key), remarks)
         if name in _KARPENTER_ANNOTATIONS and isinstance(value, bool):
             message = f'the API server accepts only strings, so it is quoted: "{str(value).lower()}"'

@@ -2,9 +2,11 @@
 
 from datetime import datetime
 
+from shared.decide.disruption.budgets.node_pool_annotations import DELETE_ONLY, parse_disruption_annotations
+from shared.decide.disruption.budgets.utilization import explain_utilization
 from shared.decide.disruption.candidates import Candidate
 from shared.model.core.formatting import format_count
-from shared.model.core.labels import CAPACITY_TYPE, COMMAND, POD_DIGEST, ZONE
+from shared.model.core.labels import CAPACITY_TYPE, COMMAND, CONSOLIDATION_MODE, POD_DIGEST, ZONE
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import KeptVerdict
 from shared.state.cluster_state import ClusterState
@@ -57,7 +59,34 @@ def explain_consolidation_refusal(candidate: Candidate, cluster_state: ClusterSt
         return _keep_disabled(candidate)
     if pool.consolidation_policy == "WhenEmpty":
         return _keep(candidate, "PolicyWhenEmpty", f"NodePool {pool.name} consolidates only empty nodes")
-    return explain_consolidate_after_wait(candidate, cluster_state.taken_at)
+    return _explain_high_utilization(candidate) or explain_consolidate_after_wait(candidate, cluster_state.taken_at)
+
+
+def _explain_high_utilization(candidate: Candidate) -> KeptVerdict | None:
+    message = explain_utilization(candidate)
+    return _keep(candidate, "AboveUtilizationThreshold", message) if message else None
+
+
+def is_delete_only(candidate: Candidate) -> bool:
+    """Return whether consolidation must not launch a replacement for *candidate*."""
+    return parse_disruption_annotations(candidate.pool).is_delete_only
+
+
+def explain_replacement_refusal(candidate: Candidate, cluster_state: ClusterState) -> KeptVerdict | None:
+    """Return why consolidation launches no replacement for *candidate*; None if nothing prevents it."""
+    return (
+        explain_delete_only(candidate)
+        if is_delete_only(candidate)
+        else explain_consolidation_refusal(candidate, cluster_state)
+    )
+
+
+def explain_delete_only(candidate: Candidate) -> KeptVerdict:
+    """Return why *candidate*, whose pods fit on no other nodes, is not replaced."""
+    message = (
+        f"its pods fit on no other nodes, and NodePool {candidate.pool.name} has {CONSOLIDATION_MODE}: {DELETE_ONLY}"
+    )
+    return _keep(candidate, "DeleteOnly", message)
 
 
 def explain_consolidate_after_wait(candidate: Candidate, now: datetime) -> KeptVerdict | None:

@@ -18,10 +18,11 @@ from shared.decide.disruption.budgets.cluster_settings import EVERYTHING
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed
 from shared.model.core.labels import DISRUPTION_PAUSED, DISRUPTION_RESUMED
-from shared.model.core.metadata import Problem, is_condition_true
+from shared.model.core.metadata import Problem, find_condition
 from shared.model.core.units import parse_instant
 from shared.model.decisions.action import Action
 from shared.model.decisions.command import CommandState, DisruptionPause, DisruptionPauses, Phase, format_pause
+from shared.model.karpenter.expiration import EXPIRED
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.karpenter.pause import (
     DISRUPTION_REASONS,
@@ -245,12 +246,17 @@ def _pause_by_pending_pods(cluster: ClusterSnapshot, command_states: list[Comman
 
 
 def _count_drifted_nodes(states: Iterable[StateNode]) -> dict[str, tuple[int, int]]:
-    """Return the number of nodes and the number of drifted nodes, by NodePool."""
+    """Return the number of nodes and the number of drifted nodes, by NodePool.
+
+    Expired nodes do not count: their replacement is no sign of a mistake.
+    """
     counts_by_pool: dict[str, tuple[int, int]] = {}
     for state in states:
         if state.claim is not None and state.is_initialized() and not state.is_marked_for_deletion():
             total, drifted = counts_by_pool.get(state.pool, (0, 0))
-            counts_by_pool[state.pool] = total + 1, drifted + is_condition_true(state.claim.conditions, "Drifted")
+            condition = find_condition(state.claim.conditions, "Drifted")
+            has_changed = condition is not None and condition.status == "True" and condition.reason != EXPIRED
+            counts_by_pool[state.pool] = total + 1, drifted + has_changed
     return counts_by_pool
 
 

@@ -85,6 +85,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """For a NodePool or EC2NodeClass that was left out: its current conditions, so that the problem can be written
     there.
     """
+    annotations: Pairs | None = None
+    """For a NodePool that was left out: its annotations of Joiner; None if its metadata cannot be read."""
 
 
 def find_condition(conditions: Iterable[Condition], type_: str) -> Condition | None:

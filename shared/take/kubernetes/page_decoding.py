@@ -11,12 +11,13 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from shared.errors import Unreachable
-from shared.model.core.metadata import Condition, Problem
+from shared.model.core.metadata import Condition, Pairs, Problem, build_pairs
 from shared.wire.decode.core import parse_conditions
 from shared.wire.schema import core
 from shared.wire.schema.core import ListMetaJson
 
 _KINDS_WITH_STATUS: Final = ("EC2NodeClass", "NodePool")
+_ANNOTATION_PREFIX: Final = "joiner.dev/"
 """Kinds with a status that reports errors in the object."""
 _UNQUOTED_PATTERN: Final = re.compile(r"Expected `str`, got `(int|float|bool)`")
 """The types that YAML gives to 4, 3.0 and yes."""
@@ -172,7 +173,19 @@ def _build_problem(kind: str, item: object, error: ValueError) -> Problem:
         node=node if kind == "Pod" else "",
         generation=_get_number(meta, "generation") if has_reported_status else 0,
         conditions=_read_conditions(item) if has_reported_status else (),
+        annotations=_read_annotations(meta) if kind == "NodePool" else None,
     )
+
+
+def _read_annotations(meta: Mapping[object, object]) -> Pairs | None:
+    """Return the annotations of Joiner in *meta*; None if they cannot be read."""
+    annotations = meta.get("annotations", {})
+    if not meta or not isinstance(annotations, dict):
+        return None
+    read_annotations = {key: value for key, value in annotations.items() if str(key).startswith(_ANNOTATION_PREFIX)}
+    if not all(isinstance(value, str) for value in read_annotations.values()):
+        return None
+    return build_pairs(read_annotations)
 
 
 def _read_conditions(item: object) -> tuple[Condition, ...]:

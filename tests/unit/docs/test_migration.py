@@ -8,17 +8,20 @@ PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "migrate-from-karpenter.m
 PEOPLES = frozenset(
     (
         labels.BUDGET_TIME_ZONE,
+        labels.CONSOLIDATION_MODE,
         labels.DISRUPTION_PAUSED,
         labels.DISRUPTION_RESUMED,
         labels.DISRUPTION_WINDOWS,
         labels.EVICTION_PRICE,
         labels.EXPIRY_JITTER,
+        labels.GRACEFUL_EXPIRATION,
         labels.IMAGE_SOAK,
         labels.LAUNCHES_PAUSED,
         labels.MINIMUM_SAVINGS_PERCENT,
         labels.MINIMUM_SAVINGS_USD,
         labels.REBALANCE_POLICY,
         labels.SURGE_DRAIN,
+        labels.UTILIZATION_THRESHOLD,
     )
 )
 """What people write and we only read."""

@@ -9,6 +9,9 @@
 * joiner.dev/expiry-jitter-percent: "10": nodes that were created together expire one after the other
 * joiner.dev/image-soak: 24h: how long one node runs a new image before the others follow
 * joiner.dev/surge-drain: "true": new pods of Deployments start before the node drains
+* joiner.dev/consolidation-mode: delete-only: consolidation launches no replacements
+* joiner.dev/utilization-threshold: "50": only nodes that use less of their CPU and memory are consolidated
+* joiner.dev/graceful-expiration: 24h: how long after expireAfter nodes are replaced as drifted before they are deleted
 
 An invalid annotation allows no disruption.
 """
@@ -24,20 +27,26 @@ from shared.decide.disruption.budgets.cron_schedule import is_schedule_active
 from shared.decide.scheduling.templates.expiration_jitter import MAX_JITTER_PERCENT, parse_jitter_percent
 from shared.model.core.labels import (
     BUDGET_TIME_ZONE,
+    CONSOLIDATION_MODE,
     DISRUPTION_WINDOWS,
     EVICTION_PRICE,
     EXPIRY_JITTER,
+    GRACEFUL_EXPIRATION,
     IMAGE_SOAK,
     MINIMUM_SAVINGS_PERCENT,
     MINIMUM_SAVINGS_USD,
     SURGE_DRAIN,
+    UTILIZATION_THRESHOLD,
 )
 from shared.model.core.metadata import Pairs
 from shared.model.core.units import parse_duration
+from shared.model.karpenter.expiration import parse_graceful_period
 from shared.model.karpenter.node_pool import NodePool
 
 _CRON_FIELD_COUNT: Final = 5
 _MAX_PERCENT: Final = 100
+DELETE_ONLY: Final = "delete-only"
+_CONSOLIDATION_MODES: Final = ("delete-and-replace", DELETE_ONLY)
 
 
 class DisruptionWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +72,12 @@ class NodePoolDisruptionAnnotations(msgspec.Struct, frozen=True, kw_only=True):
     """Used by `shared.decide.scheduling.templates.expiration_jitter`."""
     surge_drain: bool = False
     """Used by `shared.state.surge_drain`."""
+    is_delete_only: bool = False
+    """Consolidation launches no replacements for the nodes."""
+    utilization_percent: float | None = None
+    """Nodes with this utilization or more are not consolidated; None: any node may be."""
+    graceful_expiration: timedelta = timedelta()
+    """How long after expireAfter nodes are replaced as drifted before they expire forcefully; 0: not at all."""
     problems: tuple[str, ...] = ()
     """Invalid annotations: the name and the error."""
 
@@ -129,6 +144,22 @@ def _parse_percent(text: str) -> float:
     return percent
 
 
+def _parse_share(text: str) -> float:
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a percentage: write a number from 1 to {_MAX_PERCENT}, like 50") from None
+    if not 0 < percent <= _MAX_PERCENT:
+        raise ValueError(f"{text!r} is not a percentage from 1 to {_MAX_PERCENT}: write a number like 50")
+    return percent
+
+
+def _parse_delete_only(text: str) -> bool:
+    if text not in _CONSOLIDATION_MODES:
+        raise ValueError(f"{text!r} is not a consolidation mode: write {' or '.join(_CONSOLIDATION_MODES)}")
+    return text == DELETE_ONLY
+
+
 def _parse_time_zone(text: str) -> str:
     get_time_zone(text)
     return text
@@ -177,6 +208,9 @@ _PARSERS: Final = {
     MINIMUM_SAVINGS_USD: ("minimum_usd_per_hour", _parse_amount),
     MINIMUM_SAVINGS_PERCENT: ("minimum_percent", _parse_percent),
     EVICTION_PRICE: ("eviction_price_usd", _parse_eviction_price),
+    CONSOLIDATION_MODE: ("is_delete_only", _parse_delete_only),
+    UTILIZATION_THRESHOLD: ("utilization_percent", _parse_share),
+    GRACEFUL_EXPIRATION: ("graceful_expiration", parse_graceful_period),
     BUDGET_TIME_ZONE: ("zone", _parse_time_zone),
     DISRUPTION_WINDOWS: ("windows", _parse_windows),
 }

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.decide.scheduling.templates.node_pool_hash import compute_node_pool_hash
 from shared.model.cloud_provider.instance_type import InstanceType
 from shared.model.core.labels import (
@@ -29,6 +30,7 @@ from shared.model.core.labels import (
 from shared.model.core.metadata import find_condition
 from shared.model.core.requirements import Requirement, build_label_requirements
 from shared.model.ec2.instance import Instance
+from shared.model.karpenter.expiration import EXPIRED, compute_expiration_time
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.model.karpenter.node_pool import NodePool
@@ -109,6 +111,12 @@ def find_unmet_requirement(inputs: DriftInputs) -> Requirement | None:
 
 def _check_drift_request(inputs: DriftInputs) -> str:
     return DRIFT_REQUESTED if inputs.is_drift_requested else ""
+
+
+def _check_expiration(inputs: DriftInputs) -> str:
+    is_graceful = parse_disruption_annotations(inputs.pool).graceful_expiration > timedelta()
+    expires_at = compute_expiration_time(inputs.claim) if is_graceful else None
+    return EXPIRED if expires_at is not None and expires_at <= inputs.now else ""
 
 
 def _check_node_pool_hash(inputs: DriftInputs) -> str:
@@ -193,6 +201,7 @@ def _check_placement_group(inputs: DriftInputs) -> str:
 _Check: TypeAlias = Callable[[DriftInputs], str | None]
 _NODE_POOL_CHECKS: Final[tuple[_Check, ...]] = (
     _check_drift_request,
+    _check_expiration,
     _check_node_pool_hash,
     _check_requirements,
     _check_instance_type,
@@ -207,6 +216,7 @@ _NODE_CLASS_CHECKS: Final[tuple[_Check, ...]] = (
 )
 _RESOLVED_CHECKS: Final[Mapping[str, Callable[[DriftInputs], bool]]] = {
     DRIFT_REQUESTED: lambda inputs: not inputs.is_drift_requested,
+    EXPIRED: lambda inputs: not _check_expiration(inputs),
     NODE_POOL_DRIFTED: lambda inputs: _get_node_pool_hash(inputs) == compute_node_pool_hash(inputs.pool),
     REQUIREMENTS_DRIFTED: lambda inputs: find_unmet_requirement(inputs) is None,
     NODE_CLASS_DRIFT: lambda inputs: (

@@ -5,14 +5,16 @@ each on top of the earlier ones, as long as their pods fit; then it replaces set
 remaining nodes, alone or together, by one new node.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.methods.consolidation_context import ConsolidationContext
+from shared.decide.disruption.consolidation_policy import explain_delete_only, is_delete_only
+from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.deletion import DeletionSearch
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.decide.disruption.methods.several_replacements import SeveralReplacements
 from shared.decide.disruption.methods.single_and_multi_node_consolidation import SingleAndMultiNodeConsolidation
+from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.model.decisions.disruption_verdict import KeptVerdict
 
 
@@ -47,7 +49,22 @@ class Consolidation:
 
     def find_replacements(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
         """Return further *candidates* to remove by launching cheaper new nodes."""
-        context = self._context
-        proposed_commands = SeveralReplacements(context).find_replacements(context.filter_remaining(candidates))
-        proposed_commands += self._search.find_replacements(context.filter_remaining(candidates))
+        context, replaceable = self._context, [candidate for candidate in candidates if not is_delete_only(candidate)]
+        proposed_commands = SeveralReplacements(context).find_replacements(context.filter_remaining(replaceable))
+        proposed_commands += self._search.find_replacements(context.filter_remaining(replaceable))
+        self._explain_delete_only(context.filter_remaining(filter(is_delete_only, candidates)))
         return proposed_commands
+
+    def _explain_delete_only(self, candidates: Iterable[Candidate]) -> None:
+        """Record why *candidates*, which may only be deleted, stay."""
+        context = self._context
+        for candidate in candidates:
+            if not context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
+                self._search.candidates_over_budget.append(candidate)
+                continue
+            value = context.evaluate_savings((candidate,), candidate.price_usd_per_hour)
+            context.kept_verdicts[candidate.name] = (
+                KeptVerdict(node=candidate.name, reason=value.reason, message=value.message)
+                if isinstance(value, ReplacementRefusal)
+                else explain_delete_only(candidate)
+            )

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
+from shared.decide.disruption.consolidation_policy import (
+    explain_consolidation_refusal,
+    explain_emptiness_refusal,
+    explain_replacement_refusal,
+)
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.simulation.simulation import SchedulingSimulation
 from shared.model.core.formatting import format_count, join_names
@@ -69,7 +73,8 @@ def _find_candidate(
         return candidate if context.has_drifted(candidate.state) else kept_verdict
     if candidate.is_empty():
         return KeptVerdict(node=node, reason="Empty", message="the node is now empty")
-    return explain_consolidation_refusal(candidate, context.cluster_state) or candidate
+    explain_refusal = explain_replacement_refusal if command.replacements else explain_consolidation_refusal
+    return explain_refusal(candidate, context.cluster_state) or candidate
 
 
 def _check_budgets(

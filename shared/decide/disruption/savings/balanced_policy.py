@@ -32,6 +32,10 @@ MIN_BALANCED_SCORE_RATIO: Final = 0.5
 """1/k with k = 2."""
 FREE: Final = DisruptionPrices()
 """Neither evictions nor launches cost anything."""
+_DELETION_PERCENT: Final = 100
+"""Only a deletion saves the whole price: even a node in a capacity reservation has a price."""
+_PRICE_ERROR_RATIO: Final = 1e-12
+"""Rounding error of summed prices; far below the price of any replacement."""
 
 
 class NodePoolTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,9 +123,12 @@ def _check_thresholds(
             f"{format_usd_per_hour(min_savings_usd_per_hour)}"
         )
         return ReplacementRefusal(reason="BelowThreshold", message=message)
-    percent = 100 * saved / price if price > 0 else 0.0
-    if percent < annotations.minimum_percent:
-        message = f"saves {percent:.0f}%, less than the threshold of {annotations.minimum_percent:g}%"
+    if saved < price * (annotations.minimum_percent / 100) - price * _PRICE_ERROR_RATIO:
+        message = (
+            f"saves {100 * saved / price:.0f}%, less than the threshold of {annotations.minimum_percent:g}%"
+            if annotations.minimum_percent < _DELETION_PERCENT
+            else f"a replacement saves less than the threshold of {_DELETION_PERCENT}%: only deletion is allowed"
+        )
         return ReplacementRefusal(reason="BelowThreshold", message=message)
     return None
 

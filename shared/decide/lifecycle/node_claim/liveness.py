@@ -27,7 +27,7 @@ def delete_failed_claim(claim_state: NodeClaimState, context: LifecycleContext) 
     reason = next((reason for find_reason in REASON_CHECKS if (reason := find_reason(claim_state, context))), "")
     if not reason:
         return StepResult(
-            claim=claim, after=(*requeue_at_expiration(claim, context.now), *_requeue_at_deadlines(claim, context.now))
+            claim=claim, after=(*requeue_at_expiration(claim, context), *_requeue_at_deadlines(claim, context.now))
         )
     words = _MESSAGE_BY_REASON[reason]
     events = build_claim_events(

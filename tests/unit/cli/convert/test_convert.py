@@ -500,6 +500,32 @@ def test_pod_annotations_labels_and_selectors_are_converted() -> None:
     assert get_at_path(new, "spec.affinity.terms.0.matchExpressions.0.key") == "kubernetes.io/os"
 
 
+@pytest.mark.parametrize(
+    ("annotations", "protection", "words"),
+    [
+        ({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}, "true", "adds karpenter.sh/do-not-disrupt"),
+        ({"cluster-autoscaler.kubernetes.io/safe-to-evict": False}, "true", "adds karpenter.sh/do-not-disrupt"),
+        ({"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}, None, "has no effect"),
+        ({"cluster-autoscaler.kubernetes.io/enable-ds-eviction": "true"}, None, "has no effect"),
+        (
+            {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "2h"},
+            "2h",
+            "has no effect on Joiner",
+        ),
+    ],
+)
+def test_annotations_of_cluster_autoscaler_are_kept_and_translated(
+    annotations: dict[str, Any], protection: str | None, words: str
+) -> None:
+    template = {"metadata": {"annotations": annotations}, "spec": {}}
+    deployment = make_object("apps/v1", "Deployment", {"template": template})
+    result = convert(deployment)
+    converted_annotations = get_at_path(convert_to_one(deployment), "spec.template.metadata.annotations")
+    assert converted_annotations.get("karpenter.sh/do-not-disrupt") == protection
+    assert annotations.keys() <= converted_annotations.keys()
+    assert any(words in note.message for note in result.notes)
+
+
 def test_misspelled_annotation_gets_a_suggestion() -> None:
     result = convert(make_provisioner(annotations={"arpenter.sh/do-not-consolidate": "true"}))
     [note] = [note for note in result.notes if note.level == "warning"]

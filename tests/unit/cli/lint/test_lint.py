@@ -219,6 +219,24 @@ def test_valid_manifests_have_no_findings(lint: Any) -> None:
             'in quotes: "true"',
         ),
         (
+            make_pod({"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}),
+            "warning",
+            "metadata.annotations.cluster-autoscaler.kubernetes.io/safe-to-evict",
+            'has no effect on Joiner: write karpenter.sh/do-not-disrupt: "true"',
+        ),
+        (
+            make_pod({"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": "data"}}),
+            "warning",
+            "metadata.annotations.cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes",
+            "local volumes never keep a node",
+        ),
+        (
+            make_node_pool(meta=make_annotations("joiner.dev/graceful-expiration", "24h"), expireAfter="Never"),
+            "warning",
+            "metadata.annotations.joiner.dev/graceful-expiration",
+            "has no effect: nodes with expireAfter Never do not expire",
+        ),
+        (
             make_pod({"annotations": {"karpenter.sh/do-not-evict": "true"}}),
             "warning",
             "metadata.annotations.karpenter.sh/do-not-evict",

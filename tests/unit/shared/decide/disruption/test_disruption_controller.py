@@ -425,6 +425,7 @@ def make_annotated_pool(**annotations: str) -> object:
         (MINIMUM_SAVINGS_USD, "0.71", False, "saves $0.7000/h, less than the threshold of $0.7100/h"),
         (MINIMUM_SAVINGS_PERCENT, "85%", True, ""),
         (MINIMUM_SAVINGS_PERCENT, "90", False, "saves 88%, less than the threshold of 90%"),
+        (MINIMUM_SAVINGS_PERCENT, "100", False, "a replacement saves less than the threshold of 100%"),
         (MINIMUM_SAVINGS_PERCENT, "900", False, "NodePool default: joiner.dev/minimum-savings-percent"),
         (DISRUPTION_WINDOWS, "0 22 * * * 8h", False, "outside all disruption windows"),
         (DISRUPTION_WINDOWS, "0 22 * * * 8h; 0 12 * * * 5m", True, ""),

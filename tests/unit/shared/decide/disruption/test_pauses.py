@@ -328,6 +328,22 @@ def test_uninitialized_and_deleting_nodes_do_not_count_for_the_drift_limit() -> 
     }
 
 
+def test_expired_nodes_do_not_pause_drift() -> None:
+    cluster = build_drifted_cluster(10, 10)
+    claims = tuple(
+        replace_fields(
+            claim,
+            conditions=tuple(
+                replace_fields(condition, reason="Expired") if condition.type == "Drifted" else condition
+                for condition in claim.conditions
+            ),
+        )
+        for claim in cluster.node_claims
+    )
+    pauses = find_disruption_pauses(replace_fields(cluster, node_claims=claims), settings=parse_pause_settings("", 50))
+    assert collect_paused_reasons(pauses) == set()
+
+
 # Events
 
 

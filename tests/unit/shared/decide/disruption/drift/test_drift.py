@@ -11,7 +11,7 @@ from shared.decide.disruption.drift.drift import DriftInputs, find_drift_reason
 from shared.decide.disruption.drift.drifted_condition import describe_drift
 from shared.decide.scheduling.templates.node_pool_hash import compute_node_pool_hash
 from shared.model.core import labels
-from shared.model.core.metadata import Condition, build_pairs
+from shared.model.core.metadata import Condition, ObjectMeta, build_pairs
 from shared.model.core.resources import parse_resources
 from shared.model.decisions.action import PatchStatus
 from shared.model.ec2.account import CapacityReservation, PlacementGroup, SecurityGroup, Subnet
@@ -341,3 +341,24 @@ def test_unlaunched_node_claim_is_not_drifted() -> None:
     node, claim, _ = make_node_with_pods("a", conditions=())
     claim = replace(claim, meta=replace(claim.meta, annotations=build_pairs({labels.NODEPOOL_HASH: "other"})))
     assert describe_drift(ClusterState(make_fleet((node, claim, ())))) == ()
+
+
+@pytest.mark.parametrize(
+    ("period", "expire_after", "reason"),
+    [("1h", 0, "Expired"), ("1h", 1, ""), ("1h", None, ""), ("0s", 0, ""), ("", 0, ""), ("soon", 0, "")],
+)
+def test_node_has_drifted_with_reason_expired_only_with_graceful_expiration(
+    period: str, expire_after: int | None, reason: str
+) -> None:
+    annotations = ((labels.GRACEFUL_EXPIRATION, period),) if period else ()
+    pool = make_node_pool(meta=ObjectMeta(name="default", annotations=annotations))
+    _, claim, _ = make_node_with_pods("a")
+    lifetime = None if expire_after is None else timedelta(hours=5, seconds=expire_after)
+    claim = replace(claim, meta=replace(claim.meta, created_at=NOW - timedelta(hours=5)), expire_after=lifetime)
+    inputs = DriftInputs(claim=claim, pool=pool, node_class=None, instance=None, instance_types={}, now=NOW)
+    assert find_drift_reason(inputs) == reason
+
+
+def test_expired_node_recovers_when_graceful_expiration_is_removed() -> None:
+    cluster = make_fleet(make_drifted_node("a", make_web_pod("1", "1500m"), cpu=2, reason="Expired"))
+    assert decide_disruption(cluster).commands == ()
