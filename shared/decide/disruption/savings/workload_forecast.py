@@ -150,16 +150,16 @@ def _forecast_pool(
 ) -> DemandForecast | None:
     starts_at = now.replace(minute=0, second=0, microsecond=0) + _ONE_HOUR
     slots = [compute_hour_of_week(starts_at + number * _ONE_HOUR) for number in range(FORECAST_HOURS)]
-    hours, weighted_weeks, known, total = [], 0, 0, 0
+    hours, weighted_weeks, known_requests, total = [], 0, 0, 0
     for slot in slots:
         estimates = [(record, _estimate_replicas(record, current.get(record.name), slot)) for record in records]
         hours.append(_sum_estimates(estimates))
         for record, estimate in estimates:
             requests = max(estimate.mean * record.cpu_milli, 1)
             total += requests
-            known += requests if estimate.weeks else 0
+            known_requests += requests if estimate.weeks else 0
             weighted_weeks += requests * record.weeks[slot]
-    if not total or known * 100 < total * MIN_KNOWN_PERCENT:
+    if not total or known_requests * 100 < total * MIN_KNOWN_PERCENT:
         return None
     return DemandForecast(pool=pool, starts_at=starts_at, hours=tuple(hours), weeks=weighted_weeks // total)
 

@@ -127,8 +127,10 @@ def _close_record(record: WorkloadRecord, slot: int, observation_count: int) -> 
 
 
 def _move(old: int, new: int, weight_percent: int) -> int:
-    """Return *old* moved towards *new* by *weight_percent*, rounded to the nearer integer."""
-    return (old * (100 - weight_percent) + new * weight_percent + 50) // 100
+    """Return *old* moved towards *new* by *weight_percent*, by at least 1 if they differ."""
+    distance = abs(new - old)
+    step = min(distance, max(1, (distance * weight_percent + 50) // 100))
+    return old + step if new > old else old - step
 
 
 def _set_item(items: tuple[int, ...], place: int, value: int) -> tuple[int, ...]:
