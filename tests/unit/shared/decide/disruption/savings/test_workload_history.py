@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.savings.disruption_cost import NODE_OVERLAP_PERIOD
-from shared.decide.disruption.savings.workload_forecast import forecast_demand
+from shared.decide.disruption.savings.workload_forecast import estimate_demand
 from shared.decide.disruption.savings.workload_history import (
     compute_hour_of_week,
     find_workload_name,
@@ -62,7 +62,7 @@ def build_history(hours: int, noise: int = 0) -> WorkloadHistory:
 
 
 def list_forecast_cpus(history: WorkloadHistory, now: datetime) -> list[int]:
-    [forecast] = forecast_demand(history, [make_workload(2)], now)
+    [forecast] = estimate_demand(history, [make_workload(2)], now)
     return [hour.cpu_milli for hour in forecast.hours]
 
 
@@ -108,8 +108,8 @@ def test_first_week_uses_the_same_hour_of_the_last_observed_day() -> None:
 
 def test_pool_of_unknown_workloads_has_no_forecast() -> None:
     workloads = [make_workload(2), make_workload(40, "Deployment shop/new")]
-    assert forecast_demand(WorkloadHistory(), workloads, MONDAY) == ()
-    assert forecast_demand(build_history(26), workloads, MONDAY + timedelta(days=1, hours=2)) == ()
+    assert estimate_demand(WorkloadHistory(), workloads, MONDAY) == ()
+    assert estimate_demand(build_history(26), workloads, MONDAY + timedelta(days=1, hours=2)) == ()
 
 
 def test_several_observations_of_one_hour_are_averaged() -> None:
@@ -158,8 +158,8 @@ def test_update_does_not_depend_on_the_order_of_workloads(
         assert update_history(first, shuffled, now) == first
     assert first == second
     assert all(0 <= mean <= 500 for record in first.workloads for mean in record.means)
-    forecasts = forecast_demand(first, [], now)
-    assert forecasts == forecast_demand(second, [], now)
+    forecasts = estimate_demand(first, [], now)
+    assert forecasts == estimate_demand(second, [], now)
     assert all(len(forecast.hours) == 24 for forecast in forecasts)
 
 
