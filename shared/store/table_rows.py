@@ -45,7 +45,7 @@ def encode_body(body: object, name: str, fix: str) -> str:
 
 
 def encode_compressed_body(body: object) -> str:
-    """Return *body* as JSON, compressed whatever its size."""
+    """Return *body* as JSON, compressed also if it is small."""
     return _compress(msgspec.json.encode(body)).decode()
 
 

@@ -51,8 +51,8 @@ def encode_workload_history(history: WorkloadHistory) -> str:
     ranked = sorted(history.workloads, key=lambda record: (-record.size, record.name))
     count = len(ranked)
     while True:
-        kept = tuple(sorted(ranked[:count], key=lambda record: record.name))
-        body = encode_compressed_body(replace(history, workloads=kept, dropped_count=len(ranked) - count))
+        largest_records = tuple(sorted(ranked[:count], key=lambda record: record.name))
+        body = encode_compressed_body(replace(history, workloads=largest_records, dropped_count=len(ranked) - count))
         if len(body) <= MAX_HISTORY_BYTES or not count:
             return body
         count = min(count - 1, count * MAX_HISTORY_BYTES // len(body))

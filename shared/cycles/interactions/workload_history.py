@@ -1,6 +1,6 @@
 """The workload history of `disrupt`: read, updated from its snapshot, and turned into forecasts."""
 
-from shared.decide.disruption.savings.workload_forecast import forecast_demand
+from shared.decide.disruption.savings.workload_forecast import estimate_demand
 from shared.decide.disruption.savings.workload_history import UPDATE_PERIOD, observe_workloads, update_history
 from shared.errors import Fault
 from shared.model.cluster import ClusterSnapshot
@@ -36,7 +36,7 @@ def update_forecasts(
         problems.append(Problem(kind=ROW_KIND, name=ROW_NAME, message=f"{type(fault).__name__}: {fault}"))
         return ()
     problems += describe_dropped_workloads(history)
-    return forecast_demand(history, observed_workloads, cluster.taken_at)
+    return estimate_demand(history, observed_workloads, cluster.taken_at)
 
 
 def _is_due(history: WorkloadHistory, cluster: ClusterSnapshot) -> bool:

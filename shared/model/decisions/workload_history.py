@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 HOURS_PER_WEEK: Final = 168
-TENTHS: Final = 10
+TENTHS_RATIO: Final = 10
 """Replicas are stored in tenths."""
 _NO_HOURS: Final = (0,) * HOURS_PER_WEEK
 

@@ -73,8 +73,8 @@ class CommandValue(msgspec.Struct, frozen=True, kw_only=True):
         if self.duration.error is not None:
             return (
                 f"would save {format_usd_per_hour(self.savings_usd_per_hour)} for an expected "
-                f"{format_elapsed(self.duration.expected)}{self._format_forecast()}, costs {self.cost.format()}: pays "
-                f"if it saves for {format_elapsed(self.payback_period)}"
+                f"{format_elapsed(self.duration.expected)}{self._format_forecast()}, costs {self.cost.format()}: "
+                f"pays if it saves for {format_elapsed(self.payback_period)}"
             )
         pays_at = now + self.payback_period - self.duration.expected
         return (

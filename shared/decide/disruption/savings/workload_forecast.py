@@ -14,7 +14,7 @@ from shared.model.core.formatting import format_count
 from shared.model.core.resources import CPU, MEMORY
 from shared.model.decisions.workload_history import (
     HOURS_PER_WEEK,
-    TENTHS,
+    TENTHS_RATIO,
     DemandForecast,
     HourlyDemand,
     ObservedWorkload,
@@ -41,7 +41,7 @@ class _Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """0: the hour is unknown, and the workload is expected to stay as it is."""
 
 
-def forecast_demand(
+def estimate_demand(
     history: WorkloadHistory, observed_workloads: Iterable[ObservedWorkload], now: datetime
 ) -> tuple[DemandForecast, ...]:
     """Return the forecast of each NodePool for the next 24 full hours, sorted by name.
@@ -57,7 +57,9 @@ def forecast_demand(
     for _, record in sorted(record_by_name.items()):
         if record.pool:
             records_by_pool.setdefault(record.pool, []).append(record)
-    forecasts = (_forecast_pool(pool, records, current, now) for pool, records in sorted(records_by_pool.items()))
+    forecasts = (
+        _estimate_pool_demand(pool, records, current, now) for pool, records in sorted(records_by_pool.items())
+    )
     return tuple(forecast for forecast in forecasts if forecast is not None)
 
 
@@ -145,21 +147,21 @@ def _compute_capacity(state: StateNode) -> tuple[int, int]:
     )
 
 
-def _forecast_pool(
+def _estimate_pool_demand(
     pool: str, records: Sequence[WorkloadRecord], current: Mapping[str, ObservedWorkload], now: datetime
 ) -> DemandForecast | None:
     starts_at = now.replace(minute=0, second=0, microsecond=0) + _ONE_HOUR
     slots = [compute_hour_of_week(starts_at + number * _ONE_HOUR) for number in range(FORECAST_HOURS)]
-    hours, weighted_weeks, known, total = [], 0, 0, 0
+    hours, weighted_weeks, known_requests, total = [], 0, 0, 0
     for slot in slots:
         estimates = [(record, _estimate_replicas(record, current.get(record.name), slot)) for record in records]
         hours.append(_sum_estimates(estimates))
         for record, estimate in estimates:
             requests = max(estimate.mean * record.cpu_milli, 1)
             total += requests
-            known += requests if estimate.weeks else 0
+            known_requests += requests if estimate.weeks else 0
             weighted_weeks += requests * record.weeks[slot]
-    if not total or known * 100 < total * MIN_KNOWN_PERCENT:
+    if not total or known_requests * 100 < total * MIN_KNOWN_PERCENT:
         return None
     return DemandForecast(pool=pool, starts_at=starts_at, hours=tuple(hours), weeks=weighted_weeks // total)
 
@@ -169,18 +171,18 @@ def _estimate_replicas(record: WorkloadRecord, workload: ObservedWorkload | None
         place = (slot - days * _HOURS_PER_DAY) % HOURS_PER_WEEK
         if record.weeks[place]:
             return _Estimate(mean=record.means[place], error=record.errors[place], weeks=record.weeks[place])
-    return _Estimate(mean=TENTHS * workload.replicas if workload is not None else 0, error=0, weeks=0)
+    return _Estimate(mean=TENTHS_RATIO * workload.replicas if workload is not None else 0, error=0, weeks=0)
 
 
 def _sum_estimates(estimates: Sequence[tuple[WorkloadRecord, _Estimate]]) -> HourlyDemand:
     """Return the sum of the demands; the errors of workloads are independent of each other."""
     return HourlyDemand(
-        cpu_milli=sum(estimate.mean * record.cpu_milli for record, estimate in estimates) // TENTHS,
-        memory_bytes=sum(estimate.mean * record.memory_bytes for record, estimate in estimates) // TENTHS,
+        cpu_milli=sum(estimate.mean * record.cpu_milli for record, estimate in estimates) // TENTHS_RATIO,
+        memory_bytes=sum(estimate.mean * record.memory_bytes for record, estimate in estimates) // TENTHS_RATIO,
         cpu_error_milli=isqrt(sum((estimate.error * record.cpu_milli) ** 2 for record, estimate in estimates))
-        // TENTHS,
+        // TENTHS_RATIO,
         memory_error_bytes=isqrt(sum((estimate.error * record.memory_bytes) ** 2 for record, estimate in estimates))
-        // TENTHS,
+        // TENTHS_RATIO,
     )
 
 

@@ -15,7 +15,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import OwnerReference
 from shared.model.core.resources import CPU, MEMORY
-from shared.model.decisions.workload_history import TENTHS, ObservedWorkload, WorkloadHistory, WorkloadRecord
+from shared.model.decisions.workload_history import TENTHS_RATIO, ObservedWorkload, WorkloadHistory, WorkloadRecord
 from shared.model.kubernetes.pod import Pod
 
 UPDATE_PERIOD: Final = timedelta(minutes=10)
@@ -52,7 +52,7 @@ def find_workload_name(pod: Pod) -> str:
     owner = next((owner for owner in pod.meta.owners if owner.controller), None)
     if owner is None or owner.kind in ("DaemonSet", "Node"):
         return ""
-    kind, name = _name_family(owner, pod.meta.get_label(_TEMPLATE_HASH_LABEL))
+    kind, name = _find_family(owner, pod.meta.get_label(_TEMPLATE_HASH_LABEL))
     return f"{kind} {pod.meta.namespace}/{name}"
 
 
@@ -95,7 +95,7 @@ def _observe(name: str, pods: list[Pod], pool_by_node: Mapping[str, str]) -> Obs
     )
 
 
-def _name_family(owner: OwnerReference, template_hash: str) -> tuple[str, str]:
+def _find_family(owner: OwnerReference, template_hash: str) -> tuple[str, str]:
     if owner.kind == "ReplicaSet" and template_hash and owner.name.endswith(f"-{template_hash}"):
         return "Deployment", owner.name.removesuffix(f"-{template_hash}")
     if owner.kind == "Job" and _JOB_RUN_SUFFIX.search(owner.name):
@@ -113,7 +113,7 @@ def _close_hour(history: WorkloadHistory, last_observed_at: datetime) -> Workloa
 
 
 def _close_record(record: WorkloadRecord, slot: int, observation_count: int) -> WorkloadRecord:
-    value = record.current_total * TENTHS // max(observation_count, 1)
+    value = record.current_total * TENTHS_RATIO // max(observation_count, 1)
     weeks, mean, error = record.weeks[slot], record.means[slot], record.errors[slot]
     weight_percent = max(100 // (weeks + 1), MIN_WEIGHT_PERCENT)
     deviation = abs(value - mean) if weeks else 0
@@ -127,8 +127,10 @@ def _close_record(record: WorkloadRecord, slot: int, observation_count: int) -> 
 
 
 def _move(old: int, new: int, weight_percent: int) -> int:
-    """Return *old* moved towards *new* by *weight_percent*, rounded to the nearer integer."""
-    return (old * (100 - weight_percent) + new * weight_percent + 50) // 100
+    """Return *old* moved towards *new* by *weight_percent*, by at least 1 if they differ."""
+    distance = abs(new - old)
+    step = min(distance, max(1, (distance * weight_percent + 50) // 100))
+    return old + step if new > old else old - step
 
 
 def _set_item(items: tuple[int, ...], place: int, value: int) -> tuple[int, ...]:
