@@ -120,9 +120,8 @@ def render_plot(records: Iterable[SoakRecord]) -> str:
         _build_panel(number, world, [row for row in rows if row.weeks[0].world == world])
         for number, world in enumerate(worlds)
     ]
-    column_count = min(COLUMN_COUNT, max(1, len(panels)))
-    line_count = -(-len(panels) // column_count)
-    width = column_count * (LEFT_MARGIN_PX + PANEL_WIDTH_PX) + (column_count + 1) * 16
+    line_count = -(-len(panels) // COLUMN_COUNT)
+    width = COLUMN_COUNT * (LEFT_MARGIN_PX + PANEL_WIDTH_PX) + (COLUMN_COUNT + 1) * 16
     height = LEGEND_HEIGHT_PX + line_count * (TOP_MARGIN_PX + PANEL_HEIGHT_PX) + line_count * PANEL_GAP_PX // 2 + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',

@@ -87,7 +87,7 @@ def _format_world(world: str, days: float, size: float, rows: Sequence[PolicyRow
     )
     seed_text = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     size_text = "" if size == 1 else f", size {size:g}"
-    yield f"**{world}**, {days:g} days, {seed_text}{size_text}{ideal_text}"
+    yield f"**{world}**, {days:g} {'day' if days == 1 else 'days'}, {seed_text}{size_text}{ideal_text}"
     yield ""
     cells_by_row = [_format_cells(row) for row in rows]
     headings = list(cells_by_row[0])
