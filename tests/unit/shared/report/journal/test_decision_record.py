@@ -170,7 +170,7 @@ def test_pod_snapshot_has_no_fields_for_container_contents() -> None:
         for value in (build_document_snapshot().pods[0], build_document_snapshot().pods[0].spec)
     )
     assert pod == {
-        *("meta", "spec", "node_name", "nominated_node_name", "phase", "priority", "priority_class"),
+        *("meta", "spec", "node_name", "nominated_node_name", "phase", "restarts", "priority", "priority_class"),
         *("grace_period", "started_at", "conditions"),
     }
     assert spec == {
