@@ -143,7 +143,17 @@ def test_cdk_synth_prints_only_lines_of_the_cdk(tmp_path: Path) -> None:
     if int(read_node_version().partition(".")[0]) not in SUPPORTED_NODE_MAJORS:
         variables["JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION"] = "20"
         variables["JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION"] = "1"
-    command = ["npx", "--no-install", "cdk", "synth", "--quiet", "--output", str(tmp_path / "out")]
+    command = [
+        "npx",
+        "--no-install",
+        "cdk",
+        "synth",
+        "-c",
+        "cluster=example",
+        "--quiet",
+        "--output",
+        str(tmp_path / "out"),
+    ]
     process = subprocess.run(
         command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False, timeout=1800
     )
