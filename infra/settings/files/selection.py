@@ -15,7 +15,8 @@ from infra.settings.validation import CLUSTER_NAME_PATTERN, CLUSTER_NAME_RULE
 from shared.settings_text import split_list
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-CLUSTERS_FOLDER: Final = ROOT / "clusters"
+CLUSTERS_FOLDER: Final = Path("clusters")
+"""In the current folder: `make` and `cdk` run in the checkout."""
 CLUSTER_KEY: Final = "cluster"
 FOLDER_KEY: Final = "clusters-folder"
 """Context key of the folder with the settings files; by default `clusters` in this repository."""
