@@ -33,6 +33,7 @@ GRANTED: Final = find_granted_permissions(read_rbac_manifests(OPTIONAL_FEATURES)
 FEATURES: Final = {"feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"}
 DELETION_COST: Final = {"pod-deletion-cost": "on"}
 RESTART_DEPLOYMENT: Final = ("patch", "apps", "deployments")
+PATCH_POD: Final = ("patch", "", "pods")
 SPREAD: Final = (
     '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", '
     '"whenUnsatisfiable": "ScheduleAnyway"}]}}'
@@ -164,10 +165,11 @@ def test_a_run_fails_without_this_permission(permission: RbacPermission) -> None
     assert [run_name for run_name in RUNS if permission in find_used_permissions(run_name)]
 
 
-def test_only_a_surge_drain_uses_the_permission_of_its_setting() -> None:
+def test_only_the_run_of_an_optional_feature_uses_its_permission() -> None:
     always_granted = find_granted_permissions(read_rbac_manifests(), [GROUP])
-    assert RESTART_DEPLOYMENT in GRANTED - always_granted
-    assert [name for name in RUNS if RESTART_DEPLOYMENT in find_used_permissions(name)] == ["surge-drain"]
+    assert GRANTED - always_granted == {RESTART_DEPLOYMENT, PATCH_POD}
+    for permission, run_name in ((RESTART_DEPLOYMENT, "surge-drain"), (PATCH_POD, "deletion-cost")):
+        assert [name for name in RUNS if permission in find_used_permissions(name)] == [run_name]
 
 
 def test_every_used_permission_is_granted() -> None:
@@ -187,7 +189,7 @@ def test_permissions_of_an_optional_feature_are_granted_only_with_it() -> None:
         ("orphan", ("create", "karpenter.sh", "nodeclaims")),
         ("grace-period", ("delete", "", "pods")),
         ("features", ("patch", "karpenter.sh", "nodeoverlays/status")),
-        ("deletion-cost", ("patch", "", "pods")),
+        ("deletion-cost", PATCH_POD),
         ("surge-drain", RESTART_DEPLOYMENT),
     ],
 )
