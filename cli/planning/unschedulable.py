@@ -10,12 +10,12 @@ from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.placement import Unschedulable
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_workload import find_deployment_name
 
 MAX_LISTED_PODS: Final = 3
 """Maximum number of names in a list, unless all are requested."""
 _POOL_PATTERN: Final = re.compile(r"(?:^|; )(?:NodePool|pool) (?P<name>\S+): ")
 """Messages of earlier versions say ``pool NAME``."""
-_TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 
 
 def describe_workload(pod: Pod) -> str:
@@ -23,9 +23,8 @@ def describe_workload(pod: Pod) -> str:
     owner = next((reference for reference in pod.meta.owners if reference.controller), None)
     if owner is None:
         return ""
-    suffix = f"-{pod.meta.get_label(_TEMPLATE_HASH_LABEL)}"
-    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
-        return f"Deployment {pod.meta.namespace}/{owner.name.removesuffix(suffix)}"
+    if deployment_name := find_deployment_name(owner, pod):
+        return f"Deployment {pod.meta.namespace}/{deployment_name}"
     return f"{owner.kind} {pod.meta.namespace}/{owner.name}"
 
 

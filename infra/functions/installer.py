@@ -6,6 +6,7 @@ and deletes them in reverse order. `Installed` is created before access entries 
 every node.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -30,9 +31,14 @@ ADMIN_POLICY: Final = "AmazonEKSClusterAdminPolicy"
 
 def build_manifests(settings: ChosenSettings = DEFAULT_SETTINGS) -> bytes:
     """Return all objects to install as one JSON list; *settings* enable optional rules of the ClusterRole."""
-    installer_folder = MANIFEST_FOLDER / "installer"
-    optional_rules = msgspec.yaml.decode((installer_folder / "optional_rbac.yaml").read_text())
-    return _build_manifests(frozenset(name for name in optional_rules if getattr(settings, name) == "on"))
+    return _build_manifests(frozenset(name for name in _read_optional_rules() if getattr(settings, name) == "on"))
+
+
+@cache
+def _read_optional_rules() -> Mapping[str, list[dict[str, list[str]]]]:
+    text = (MANIFEST_FOLDER / "installer" / "optional_rbac.yaml").read_text()
+    rules_by_feature: dict[str, list[dict[str, list[str]]]] = msgspec.yaml.decode(text)
+    return rules_by_feature
 
 
 @cache
@@ -44,10 +50,9 @@ def _build_manifests(features: frozenset[str]) -> bytes:
         installer_folder / "rbac.yaml",
     ]
     objects = [msgspec.yaml.decode(document) for path in paths for document in path.read_text().split("\n---\n")]
-    optional_rules = msgspec.yaml.decode((installer_folder / "optional_rbac.yaml").read_text())
     [role] = [manifest for manifest in objects if manifest["kind"] == "ClusterRole"]
     for feature in sorted(features):
-        role["rules"] += optional_rules[feature]
+        role["rules"] += _read_optional_rules()[feature]
     return msgspec.json.encode(objects)
 
 

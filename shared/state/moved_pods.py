@@ -23,8 +23,8 @@ from shared.model.core.units import format_instant
 from shared.model.decisions.command import CommandState, MovedPods, MovedWorkload, Phase
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_reschedulable
+from shared.model.kubernetes.pod_workload import TEMPLATE_HASH_LABEL, find_controlling_owner
 from shared.state.cluster_state import ClusterState
-from shared.state.surge_drain import TEMPLATE_HASH_LABEL
 
 RECORDING_PHASES: Final[frozenset[Phase]] = frozenset(("SURGING", "INITIALIZED"))
 """In the first of these phases, the pods of the nodes are recorded."""
@@ -188,8 +188,8 @@ def is_failing(pod: Pod, now: datetime, window: timedelta) -> bool:
 
 def get_controller(pod: Pod) -> Controller | None:
     """Return the controller of *pod*, which creates its successor; None if there is none."""
-    owners = sorted(pod.meta.owners, key=lambda owner: (not owner.controller, owner.kind, owner.name))
-    return (pod.meta.namespace, owners[0].kind, owners[0].name) if owners else None
+    owner = find_controlling_owner(pod)
+    return (pod.meta.namespace, owner.kind, owner.name) if owner is not None else None
 
 
 def _check_pool(

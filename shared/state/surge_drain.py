@@ -13,14 +13,14 @@ import msgspec
 
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import NODEPOOL, SURGE_DRAIN, SURGE_DRAIN_RESTART
-from shared.model.core.metadata import ObjectMeta, Problem
+from shared.model.core.metadata import Problem
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_evictable, is_reschedulable
+from shared.model.kubernetes.pod_workload import find_controlling_owner, find_deployment_name
 from shared.model.kubernetes.workloads import Rollout, Workload
 from shared.state.pdb_limits import PdbLimits
 
-TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 _SHARED_ACCESS_MODES: Final = frozenset(("ReadWriteMany", "ReadOnlyMany"))
 _SWITCH_VALUES: Final = ("true", "false")
 
@@ -93,10 +93,11 @@ class SurgeDrains:
 
     def find_deployment(self, pod: Pod) -> Workload | None:
         """Return the Deployment of *pod*: the name of its ReplicaSet ends with the hash of the pod template."""
-        owner, template_hash = _find_controller_name(pod.meta), pod.meta.get_label(TEMPLATE_HASH_LABEL)
-        if owner[0] != "ReplicaSet" or not template_hash or not owner[1].endswith(f"-{template_hash}"):
+        owner = find_controlling_owner(pod)
+        deployment_name = find_deployment_name(owner, pod) if owner is not None else ""
+        if not deployment_name:
             return None
-        deployment = self._deployments.get(f"{pod.meta.namespace}/{owner[1].removesuffix(f'-{template_hash}')}")
+        deployment = self._deployments.get(f"{pod.meta.namespace}/{deployment_name}")
         is_selected = (
             deployment is not None
             and deployment.rollout is not None
@@ -211,15 +212,9 @@ def _explain_strategy(deployment: Workload, rollout: Rollout) -> str:
 
 
 def _explain_owner(pod: Pod) -> str:
-    kind, name = _find_controller_name(pod.meta)
-    if not kind:
+    owner = find_controlling_owner(pod)
+    if owner is None:
         return "the pod has no controller"
-    if kind == "StatefulSet":
-        return f"StatefulSet {name} never runs two pods of one name"
-    return f"the pod belongs to {kind} {name}, not to a Deployment"
-
-
-def _find_controller_name(meta: ObjectMeta) -> tuple[str, str]:
-    """Return kind and name of the controller, or of the only owner; empty if there is none."""
-    owners = sorted(meta.owners, key=lambda owner: (not owner.controller, owner.kind, owner.name))
-    return (owners[0].kind, owners[0].name) if owners else ("", "")
+    if owner.kind == "StatefulSet":
+        return f"StatefulSet {owner.name} never runs two pods of one name"
+    return f"the pod belongs to {owner.kind} {owner.name}, not to a Deployment"

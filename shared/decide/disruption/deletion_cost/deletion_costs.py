@@ -23,8 +23,8 @@ def plan_deletion_costs(
     """Return at most `MAX_CHANGES_PER_RUN` changes, those on the most preferred nodes first.
 
     Pods on *command_nodes*, the nodes of running commands, and on leaving nodes stay as they are: they are evicted
-    anyway. A pod that
-    already has the right deletion cost is not changed. A deletion cost that a user has set is never changed.
+    anyway. A pod that already has the right deletion cost is not changed. A deletion cost that a user has set is never
+    changed.
     """
     replica_set_pods = ReplicaSetPods(cluster_state.snapshot.pods)
     costs = select_preferred_nodes(cluster_state, replica_set_pods, paused_reasons)

@@ -17,13 +17,13 @@ from shared.model.core.metadata import OwnerReference
 from shared.model.core.resources import CPU, MEMORY
 from shared.model.decisions.workload_history import TENTHS_RATIO, ObservedWorkload, WorkloadHistory, WorkloadRecord
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_workload import find_deployment_name
 
 UPDATE_PERIOD: Final = timedelta(minutes=10)
 """The history is written at most once in this period."""
 MIN_WEIGHT_PERCENT: Final = 30
 """Weight of a new observation after the first weeks: older weeks lose half of their weight within two weeks."""
 MAX_WEEKS: Final = 99
-_TEMPLATE_HASH_LABEL: Final = "pod-template-hash"
 _JOB_RUN_SUFFIX: Final = re.compile(r"-\d{6,}\Z")
 """The minute for which a CronJob created the Job: Jobs that differ in it are one family."""
 
@@ -52,7 +52,7 @@ def find_workload_name(pod: Pod) -> str:
     owner = next((owner for owner in pod.meta.owners if owner.controller), None)
     if owner is None or owner.kind in ("DaemonSet", "Node"):
         return ""
-    kind, name = _find_family(owner, pod.meta.get_label(_TEMPLATE_HASH_LABEL))
+    kind, name = _find_family(owner, pod)
     return f"{kind} {pod.meta.namespace}/{name}"
 
 
@@ -95,9 +95,9 @@ def _observe(name: str, pods: list[Pod], pool_by_node: Mapping[str, str]) -> Obs
     )
 
 
-def _find_family(owner: OwnerReference, template_hash: str) -> tuple[str, str]:
-    if owner.kind == "ReplicaSet" and template_hash and owner.name.endswith(f"-{template_hash}"):
-        return "Deployment", owner.name.removesuffix(f"-{template_hash}")
+def _find_family(owner: OwnerReference, pod: Pod) -> tuple[str, str]:
+    if deployment_name := find_deployment_name(owner, pod):
+        return "Deployment", deployment_name
     if owner.kind == "Job" and _JOB_RUN_SUFFIX.search(owner.name):
         return "CronJob", _JOB_RUN_SUFFIX.sub("", owner.name)
     return owner.kind, owner.name
