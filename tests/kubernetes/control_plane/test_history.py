@@ -7,7 +7,6 @@ watches.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Thread
 from typing import Any, cast
@@ -17,7 +16,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from shared.errors import Expired
+from shared.errors import Expired, Throttled
 from shared.ports.kubernetes import Kube
 from shared.ports.world import World
 from shared.take.kubernetes import informer_cache, paging
@@ -102,10 +101,17 @@ class Scene:
         ) == self._take_encoded_snapshot(self.fresh)
 
     def _take_encoded_snapshot(self, world: World) -> bytes:
-        """Return the snapshot of *world*, as soon as lists can be read to their end before they are forgotten."""
+        """Return the snapshot of *world*, as soon as lists can be read to their end before they are forgotten.
+
+        A restarted API server refuses watches with 429 until it has read its storage; the next run then reads again.
+        """
         for _ in range(50):
-            with suppress(Expired):
+            try:
                 return encode_snapshot(take_snapshot(world, EVERYTHING))
+            except Expired:
+                continue
+            except Throttled:
+                time.sleep(0.2)
         pytest.fail("no list is read to its end before it is forgotten")
 
     def read_interrupted(self, between: Callable[[], object]) -> None:
