@@ -1,5 +1,6 @@
 """Queues and notification topics as protocols."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -9,6 +10,9 @@ class MessageQueue(Protocol):
 
     def add(self, function: str, body: str, after: timedelta) -> None:
         """Wake *function* with *body* after *after*: whole seconds, at most 15 minutes."""
+
+    def add_batch(self, function: str, body: str, delays: Sequence[timedelta]) -> None:
+        """Wake *function* once after each of *delays*, like `add`, with few requests."""
 
 
 class Topic(Protocol):

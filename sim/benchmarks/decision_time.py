@@ -6,7 +6,7 @@ in memory, whose own time is part of the cycle. Nothing is asserted: the numbers
 
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from time import perf_counter
 from typing import Final, TypeVar
@@ -64,6 +64,9 @@ class DiscardingMessageQueue:
 
     def add(self, function: str, body: str, after: timedelta) -> None:
         """Discard the message."""
+
+    def add_batch(self, function: str, body: str, delays: Sequence[timedelta]) -> None:
+        """Discard the messages."""
 
 
 def build_benchmark_world(pod_count: int) -> World:

@@ -92,6 +92,9 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
                 self._build_request("eks:DescribeCluster", self._build_arn("eks", f"cluster/{argument}")),
             ),
             "mailbox.add": lambda argument: (self._build_request("sqs:SendMessage", self._build_queue_arn(argument)),),
+            "mailbox.add_batch": lambda argument: (
+                self._build_request("sqs:SendMessage", self._build_queue_arn(argument)),
+            ),
             "parameters.get_parameter": self._build_parameter_requests,
             "topic.publish": lambda _: (self._build_request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda argument: (self._build_request("s3:GetObject", f"{self._bucket}/{argument}"),),

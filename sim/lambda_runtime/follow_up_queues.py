@@ -1,7 +1,7 @@
 """The message queue port of a deployed stack: each function's delayed messages go to its own SQS queue."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -34,3 +34,12 @@ class FollowUpQueues:
             raise NotFound(f"SendMessage: there is no queue {url}")
         delay_seconds = math.ceil(min(max(after, timedelta(0)), MAX_DELAY).total_seconds())
         self._send_message(self._queue_name_by_url[url], body, timedelta(seconds=delay_seconds))
+
+    def add_batch(self, function: str, body: str, delays: Sequence[timedelta]) -> None:
+        """Send a message for each of *delays*.
+
+        Raises:
+            NotFound: *function* has no queue.
+        """
+        for delay in delays:
+            self.add(function, body, delay)

@@ -5,6 +5,7 @@ make cost                                   # 20, 100 and 1,000 nodes, every rea
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
@@ -22,9 +23,10 @@ from sim.operating_costs.usage_measurement import measure_usage
 
 CLUSTER_SIZES: Final = (20, 100, 1_000)
 REACTIONS: Final = ("tick", "watch", "logs")
-DEFAULT_BILL: Final = (100, "tick")
-MAX_DEFAULT_USD_PER_MONTH: Final = 10.0
-"""Limit of the bill of the default configuration, in USD per month."""
+MAX_USD_PER_MONTH_BY_REACTION: Final = {"tick": 10.0, "watch": 12.5}
+"""Limits of the bill of `LIMITED_NODES` nodes, in USD per month."""
+LIMITED_NODES: Final = 100
+"""The size of cluster to which the limits apply."""
 
 
 class MonthlyBill(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ class MonthlyBill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the bills; return 1 if the default configuration exceeds its limit."""
+    """Print the bills; return 1 if one exceeds its limit."""
     options = _build_parser().parse_args(arguments)
     bills: list[MonthlyBill] = []
     for nodes in options.nodes:
@@ -53,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(msgspec.json.encode(bills).decode() + "\n")
     return int(
         any(
-            monthly_bill.usd > MAX_DEFAULT_USD_PER_MONTH
+            monthly_bill.nodes == LIMITED_NODES
+            and monthly_bill.usd > MAX_USD_PER_MONTH_BY_REACTION.get(monthly_bill.reaction, math.inf)
             for monthly_bill in bills
-            if (monthly_bill.nodes, monthly_bill.reaction) == DEFAULT_BILL
         )
     )
 

@@ -1,5 +1,6 @@
 """A monthly bill: the resources of a template and their usage."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -7,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from shared.aws.sqs import MAX_ENTRIES_PER_BATCH
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.operating_costs import list_prices
 from sim.operating_costs.usage import StackUsage
@@ -57,12 +59,21 @@ def _bill_functions(wiring: StackWiring, usage: StackUsage, monthly_factor: floa
 
 def _bill_messages(wiring: StackWiring, usage: StackUsage, monthly_factor: float) -> Iterator[BillLine]:
     polls = round(len(wiring.mappings) * list_prices.POLLS_PER_SECOND * list_prices.SECONDS_PER_MONTH)
-    sent_messages = round(sum(usage.count_calls("mailbox").values()) * monthly_factor)
+    sent_messages = round(usage.messages * monthly_factor)
+    requests = round(_count_send_requests(usage) * monthly_factor)
     yield BillLine(
         item="SQS",
         quantity=f"{polls:,} polls of {len(wiring.mappings)} queues, {sent_messages:,} messages",
-        usd=(polls + 2 * sent_messages) * list_prices.SQS_USD_PER_REQUEST,
+        usd=(polls + requests + sent_messages) * list_prices.SQS_USD_PER_REQUEST,
     )
+
+
+def _count_send_requests(usage: StackUsage) -> int:
+    """Return the number of SendMessage and SendMessageBatch requests; all batches are taken as equally large."""
+    calls = usage.count_calls("mailbox")
+    batches = calls["add_batch"]
+    messages_in_batches = usage.messages - calls["add"]
+    return calls["add"] + (batches * math.ceil(messages_in_batches / batches / MAX_ENTRIES_PER_BATCH) if batches else 0)
 
 
 def _bill_storage(usage: StackUsage, monthly_factor: float) -> Iterator[BillLine]:

@@ -38,6 +38,8 @@ class StackUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs of a metric name and a set of dimensions."""
     log_bytes: int
     """Of the lines of the functions, without those of Lambda."""
+    messages: int = 0
+    """Messages sent to the follow-up queues; one request can send ten."""
     stored_bytes: Mapping[str, int]
     """Written to the bucket, by prefix of the key: ``journal/``."""
 

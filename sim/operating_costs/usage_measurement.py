@@ -36,16 +36,19 @@ class MeteredWorld(EmbeddedWorld):
         self.usage_by_function: dict[str, FunctionUsage] = defaultdict(FunctionUsage)
         self._initial_bytes: Counter[str] = Counter()
         self._call_started_at = self._port_seconds = 0.0
+        self._messages = 0
         super().__init__(0, template=template, tap=self._record_call)
 
     def start_functions(self, clock: Clock, seed: int) -> None:
         """Start schedules and queues; every invocation of a handler is timed."""
         self.runtime = LambdaRuntime(clock, self.wiring, self._build_world, seed, load_handle=self._load_timed_handler)
+        self.runtime.count_copies = self._count_message
         self.cloud.events.subscribe(self.runtime.put_event)
 
     def reset_counters(self) -> None:
         """Start counting from zero."""
         self.usage_by_function.clear()
+        self._messages = 0
         self.log_lines.clear()
         self._initial_bytes = self._sum_bucket_bytes()
 
@@ -57,8 +60,14 @@ class MeteredWorld(EmbeddedWorld):
             functions=dict(self.usage_by_function),
             metrics=len(names),
             log_bytes=sum(map(len, self.log_lines)),
+            messages=self._messages,
             stored_bytes=self._sum_bucket_bytes() - self._initial_bytes,
         )
+
+    def _count_message(self, queue: str, body: str) -> int:
+        del queue, body
+        self._messages += 1
+        return 1
 
     def _sum_bucket_bytes(self) -> Counter[str]:
         bytes_by_prefix: Counter[str] = Counter()

@@ -1,6 +1,6 @@
 """An installer for any cluster, and CloudFormation's view of it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -98,6 +98,9 @@ class NoMailbox:
 
     def add(self, function: str, body: str, after: timedelta) -> None:
         raise AssertionError((function, body, after))
+
+    def add_batch(self, function: str, body: str, delays: Sequence[timedelta]) -> None:
+        raise AssertionError((function, body, delays))
 
 
 def build_event(request: str, properties: Mapping[str, object]) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """A cloud, an API server, a table and a bucket on one clock: everything that an action may change."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -35,6 +36,10 @@ class Post:
 
     def add(self, function: str, body: str, after: timedelta) -> None:
         self.sent.append((function, body, after))
+
+    def add_batch(self, function: str, body: str, delays: Sequence[timedelta]) -> None:
+        for delay in delays:
+            self.add(function, body, delay)
 
 
 class Outside:

@@ -8,7 +8,7 @@ from moto import mock_aws
 
 from shared.aws.clients import Clients
 from shared.aws.sqs import SqsMessageQueue
-from shared.errors import NotFound
+from shared.errors import NotFound, Unreachable
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +66,37 @@ def test_message_delay_is_rounded_up_to_seconds_and_capped_at_fifteen_minutes(
 def test_sending_to_a_function_without_a_queue_raises_not_found(mailbox: SqsMessageQueue) -> None:
     with pytest.raises(NotFound):
         mailbox.add("nobody", "x", timedelta())
+
+
+def test_batch_sends_a_message_for_each_delay_with_ten_per_request(clients: Clients, mailbox: SqsMessageQueue) -> None:
+    delays: list[list[int]] = []
+    events = clients.get_retrying_client("sqs").meta.events
+    events.register(
+        "provide-client-params.sqs.SendMessageBatch",
+        lambda params, **_: delays.append([entry["DelaySeconds"] for entry in params["Entries"]]),
+        1,
+    )
+    mailbox.add_batch("disrupt", "batch", [timedelta(seconds=second, milliseconds=-1) for second in range(12)])
+    mailbox.add_batch("disrupt", "none", [])
+    events.unregister("provide-client-params.sqs.SendMessageBatch", unique_id=1)
+    assert delays == [[0, *range(1, 10)], [10, 11]]
+    assert receive_bodies(clients, "disrupt") == ["batch"]
+
+
+def test_messages_that_sqs_rejects_raise_an_error_after_the_others_are_sent(
+    clients: Clients, mailbox: SqsMessageQueue
+) -> None:
+    client = clients.get_retrying_client("sqs")
+
+    def reject_first(parsed: dict[str, object], **_: object) -> None:
+        parsed["Failed"] = [{"Id": "0", "Code": "InternalError", "SenderFault": False}]
+
+    client.meta.events.register("after-call.sqs.SendMessageBatch", reject_first, 2)
+    with pytest.raises(Unreachable, match="2 of 11 rejected: InternalError"):
+        mailbox.add_batch("provision", "x", [timedelta(seconds=1)] * 11)
+    client.meta.events.unregister("after-call.sqs.SendMessageBatch", unique_id=2)
+
+
+def test_batch_to_a_function_without_a_queue_raises_not_found(mailbox: SqsMessageQueue) -> None:
+    with pytest.raises(NotFound):
+        mailbox.add_batch("nobody", "x", [timedelta()])

@@ -111,8 +111,9 @@ def test_unreachable_api_server_fails_the_invocation(name: str) -> None:
         '{"version": "0", "source": "aws.ec2", "detail-type": "EC2 Spot Instance Interruption Warning", '
         '"detail": {"instance-id": "i-0123456789abcdef0", "instance-action": "terminate"}}'
     )
+    event = {"source": "schedule"} if name == "watch" else {"Records": [{"body": body}]}
     with pytest.raises(Unreachable):
-        import_handler(name).handle({"Records": [{"body": body}]}, outside.build_world(tap=fail_kube_calls))
+        import_handler(name).handle(event, outside.build_world(tap=fail_kube_calls))
     assert any('"level":"ERROR"' in line and "Unreachable: kube" in line for line in outside.lines)
 
 

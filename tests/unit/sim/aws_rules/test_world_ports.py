@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -35,6 +36,10 @@ class Mailbox:
     def add(self, function: str, body: str, after: timedelta) -> None:
         del function, after
         self.bodies.append(body)
+
+    def add_batch(self, function: str, body: str, delays: Sequence[timedelta]) -> None:
+        for delay in delays:
+            self.add(function, body, delay)
 
 
 class Stage:

@@ -29,6 +29,7 @@ def make_usage(
     metrics: int = 0,
     log_bytes: int = 0,
     stored_bytes: dict[str, int] | None = None,
+    messages: int = 0,
 ) -> StackUsage:
     return StackUsage(
         duration=lasted,
@@ -36,6 +37,7 @@ def make_usage(
         metrics=metrics,
         log_bytes=log_bytes,
         stored_bytes=stored_bytes or {},
+        messages=messages,
     )
 
 
@@ -74,9 +76,16 @@ def test_sqs_cost_includes_polling_of_idle_queues(template: dict[str, Any]) -> N
     queues = sum(resource["Type"] == "AWS::Lambda::EventSourceMapping" for resource in template["Resources"].values())
     polls = queues * list_prices.SECONDS_PER_MONTH * list_prices.POLLS_PER_SECOND
     assert silent.usd == pytest.approx(polls * list_prices.SQS_USD_PER_REQUEST)
-    talking = make_usage(functions={"provision": FunctionUsage(calls=Counter({("mailbox", "add"): 10}))})
+    talking = make_usage({"provision": FunctionUsage(calls=Counter({("mailbox", "add"): 10}))}, messages=10)
     extra_usd = get_bill_line(template, "SQS", talking).usd - silent.usd
     assert extra_usd == pytest.approx(10 * HOURS_PER_MONTH * 2 * list_prices.SQS_USD_PER_REQUEST)
+
+
+def test_a_request_for_several_messages_is_billed_once_for_every_ten(template: dict[str, Any]) -> None:
+    silent = get_bill_line(template, "SQS", make_usage())
+    usage = make_usage({"watch": FunctionUsage(calls=Counter({("mailbox", "add_batch"): 2}))}, messages=58)
+    extra_usd = get_bill_line(template, "SQS", usage).usd - silent.usd
+    assert extra_usd == pytest.approx((2 * 3 + 58) * HOURS_PER_MONTH * list_prices.SQS_USD_PER_REQUEST)
 
 
 def test_dynamodb_and_s3_costs_include_requests_and_storage(template: dict[str, Any]) -> None:
