@@ -96,6 +96,7 @@ def _run_playground(args: argparse.Namespace, manifests: list[dict[str, Any]], s
         playground, PlaygroundReporter(playground, timeline.print_moment), plane.processes.describe_dead
     )
     with _stop_on_signals(playground):
+        playground.invoke_schedules()
         playground.drive.run(attended.poll, timedelta(seconds=args.seconds) if args.seconds is not None else None)
     sys.stdout.write("\nstopping\n")
     return _report_failure(attended.crash_message) if attended.crash_message else 0

@@ -126,8 +126,12 @@ def _read_parts(world: World, request: SnapshotRequest, now: datetime, problems:
         [resource_kind for resource_kind in (*OPTIONAL_KINDS, *RESOURCE_KINDS) if resource_kind.field in request.lists],
         problems,
     )
-    if "node_classes" in parts and not parts["node_classes"] and NO_CATALOG_PROBLEM in problems:
-        problems.remove(NO_CATALOG_PROBLEM)  # without node classes, no catalog is needed
+    if (
+        NO_CATALOG_PROBLEM in problems
+        and "node_classes" in parts
+        and not any(node_class.is_ready() for node_class in parts["node_classes"])
+    ):
+        problems.remove(NO_CATALOG_PROBLEM)  # the first catalog is written when a node class becomes ready
     if "instances" in parts and any(problem.name == "nodeclaims.karpenter.sh" for problem in problems):
         parts["instances"] = None  # without NodeClaims, every instance would look orphaned
     if parts.get("instances") is not None and "node_claims" in parts:

@@ -58,10 +58,14 @@ class Playground(DeployedStack, ExternalCluster):
 
     def invoke_schedules_every(self, period: timedelta) -> None:
         """Invoke all scheduled functions every *period*, in addition to their schedules, for shorter waiting times."""
+        self.invoke_schedules()
+        self.clock.call_after(period, partial(self.invoke_schedules_every, period), "ring all schedules")
+
+    def invoke_schedules(self) -> None:
+        """Invoke all scheduled functions now, so that the first run is not a minute away."""
         for schedule in self.wiring.schedules:
             if schedule.target.kind == "function":
                 self.runtime.invoke(schedule.target.name, json.loads(schedule.target.input or SCHEDULED_EVENT))
-        self.clock.call_after(period, partial(self.invoke_schedules_every, period), "ring all schedules")
 
     def _build_kube(self) -> Kube:
         return self._functions_kube

@@ -77,7 +77,7 @@ def _draw_full_setup(draws: RandomDraws, base_setup: ScriptSetup) -> ScriptSetup
         static_replicas=draws.draw_integer(0, 2, "static") if has_static else 0,
         reserved_count=draws.choose((0, 0, 0, 2), "reserved"),
         has_agent=draws.choose((True, False, False), "agent"),
-        reaction=draws.choose((*["tick"] * 9, "watch", "logs", "logs"), "reaction"),
+        reaction=draws.choose((*["tick"] * 6, *["watch"] * 4, "logs", "logs"), "reaction"),
         has_neighbor=draws.choose((True, False), "neighbour"),
         has_surge_drain=draws.choose((True, False, False), "surge"),
     )

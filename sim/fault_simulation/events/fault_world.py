@@ -174,8 +174,7 @@ class FaultWorld(EmbeddedWorld):
 @cache
 def _synthesize_template(reaction: str, *, has_surge_drain: bool) -> Mapping[str, Any]:
     surge_settings = {"surge-drain": "on", "outcome-check-minutes": "10"} if has_surge_drain else {}
-    reaction_settings = {"reaction": reaction} if reaction != "tick" else {}
-    return synthesize_template(settings=ACTIVE_SETTINGS | reaction_settings | surge_settings)
+    return synthesize_template(settings=ACTIVE_SETTINGS | {"reaction": reaction} | surge_settings)
 
 
 class _ObservedKube(InMemoryKube):

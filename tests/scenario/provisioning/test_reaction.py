@@ -145,3 +145,16 @@ def test_scheduler_log_line_triggers_provision_without_polling() -> None:
     before = count_invocations(world, "watch")
     world.run(timedelta(seconds=60))
     assert count_invocations(world, "watch") == before
+
+
+def test_first_pods_after_an_installation_wait_for_seconds_and_nothing_is_reported_as_an_error() -> None:
+    """The catalog does not exist yet, and the EC2NodeClass was never resolved."""
+    world = EmbeddedWorld(template=synthesize_template(settings={"disruption": "active"}))
+    world.run(timedelta(seconds=90))
+    lines = len(world.log_lines)
+    world.apply([make_node_class(), make_node_pool(), make_deployment(2)])
+    began = world.clock.get_time()
+    assert world.run_until(lambda: bool(world.list_active_instances()), timedelta(seconds=90))
+    assert world.clock.get_time() - began <= timedelta(seconds=12)
+    records = [json.loads(line) for line in world.log_lines[lines:]]
+    assert not [record for record in records if record.get("level") in {"WARNING", "ERROR"}]

@@ -108,6 +108,10 @@ def test_list_that_expires_twice_raises_expired() -> None:
         take_snapshot(make_world(kube), PODS_REQUEST)
 
 
+def make_ready_node_class(status: str = "True") -> dict[str, Any]:
+    return make_object("default", spec={}, status={"conditions": [{"type": "Ready", "status": status}]})
+
+
 @pytest.mark.parametrize("fault", [Unreachable("down"), Throttled("later"), NotFound("no such thing")])
 def test_failed_list_fails_the_whole_snapshot(fault: Fault) -> None:
     kube = Lists({})
@@ -153,7 +157,7 @@ def test_instances_are_none_if_nodeclaims_cannot_be_listed() -> None:
         (make_world(ec2=Machines(Throttled("RequestLimitExceeded"))), "instances", "RequestLimitExceeded"),
         (make_world(eks=Plane(None)), "facts", "NotFound"),
         (
-            make_world(Lists({"EC2NodeClass": [make_object("default", spec={})]})),
+            make_world(Lists({"EC2NodeClass": [make_ready_node_class()]})),
             "catalog",
             "invoke the function catalog",
         ),
@@ -294,3 +298,9 @@ def test_snapshot_digest_depends_on_all_listed_objects() -> None:
         == compute_snapshot_digest(second_snapshot)
         != compute_snapshot_digest(empty_snapshot)
     )
+
+
+def test_catalog_is_not_missed_before_the_first_node_class_is_ready() -> None:
+    cluster = take_snapshot(make_world(Lists({"EC2NodeClass": [make_ready_node_class("False")]})))
+    assert cluster.catalog is None
+    assert not [problem for problem in cluster.problems if problem.kind == "Catalogue"]
