@@ -1,6 +1,7 @@
 """Tests of cluster snapshots."""
 
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
