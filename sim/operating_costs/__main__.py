@@ -23,7 +23,7 @@ from sim.operating_costs.usage_measurement import measure_usage
 
 CLUSTER_SIZES: Final = (20, 100, 1_000)
 REACTIONS: Final = ("tick", "watch", "logs")
-MAX_USD_PER_MONTH_BY_REACTION: Final = {"tick": 10.0, "watch": 12.5}
+MAX_USD_PER_MONTH_BY_REACTION: Final = {"tick": 10.0, "watch": 11.5}
 """Limits of the bill of `LIMITED_NODES` nodes, in USD per month."""
 LIMITED_NODES: Final = 100
 """The size of cluster to which the limits apply."""
