@@ -8,7 +8,7 @@ from infra.stack.application import build_application
 from sim.authorization.template_policies import Template, iterate_statements
 from tests.infra.policies import as_list
 
-FUNCTIONS = {"provision", "lifecycle", "disrupt", "interrupt", "catalog"}
+FUNCTIONS = {"provision", "lifecycle", "disrupt", "interrupt", "catalog", "watch"}
 ALL = FUNCTIONS | {"installer"}
 FOLLOWED_UP = FUNCTIONS - {"interrupt"}
 """A function that reacts only to announcements of EC2 is woken by no other function."""
@@ -17,6 +17,7 @@ TICKS = {
     "lifecycle": "rate(1 minute)",
     "disrupt": "rate(1 minute)",
     "catalog": "rate(5 minutes)",
+    "watch": "rate(1 minute)",
 }
 ANNOUNCED = {
     ("aws.health", "AWS Health Event"),

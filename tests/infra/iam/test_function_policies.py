@@ -31,10 +31,10 @@ from tests.infra.stacks import ALL, FUNCTIONS, PRIVATE, find_statement, list_all
         ("ssm:GetParameter", {"catalog"}),
         ("eks:DescribeCluster", ALL),
         ("dynamodb:PutItem", FUNCTIONS),
-        ("dynamodb:Query", FUNCTIONS - {"catalog"}),
+        ("dynamodb:Query", FUNCTIONS - {"catalog", "watch"}),
         ("dynamodb:ConditionCheckItem", {"disrupt", "provision"}),
         ("dynamodb:DeleteItem", {"disrupt"}),
-        ("s3:GetObject", FUNCTIONS - {"lifecycle"}),
+        ("s3:GetObject", FUNCTIONS - {"lifecycle", "watch"}),
         ("s3:PutObject", FUNCTIONS),
     ],
 )
@@ -46,8 +46,8 @@ def test_action_is_allowed_only_for_functions_that_need_it(
 
 def test_lifecycle_reads_the_catalog_only_for_node_overlays(tmp_path: Path) -> None:
     template = synthesize_stack(str(tmp_path), {"feature-gates": "NodeOverlay=true"})
-    assert list_allowed_functions(template, "s3:GetObject") == FUNCTIONS
-    assert list_allowed_functions(template, "s3:ListBucket") == FUNCTIONS
+    assert list_allowed_functions(template, "s3:GetObject") == FUNCTIONS - {"watch"}
+    assert list_allowed_functions(template, "s3:ListBucket") == FUNCTIONS - {"watch"}
 
 
 def test_no_policy_has_wildcard_actions_or_iam_actions_except_pass_role(template: Template) -> None:
@@ -100,11 +100,12 @@ def test_create_tags_is_allowed_only_at_launch_and_for_node_names(template: Temp
 
 def test_functions_write_only_journal_and_snapshots_and_catalog_also_its_data(template: Template) -> None:
     further = {"catalog": {"catalogue/*", "costs/*", "market/*"}}
-    for name in FUNCTIONS:
+    for name in FUNCTIONS - {"watch"}:
         written_prefixes = {
             arn.partition("/")[2] for arn in as_list(find_statement(template, name, "WriteObjects")["Resource"])
         }
         assert written_prefixes == {"journal/*", "snapshot/*"} | further.get(name, set())
+    assert find_statement(template, "watch", "WriteObjects")["Resource"].endswith("/journal/*")
 
 
 def test_pass_role_is_limited_to_node_roles_and_ec2(template: Template, private: Template) -> None:

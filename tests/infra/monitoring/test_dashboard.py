@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from infra.monitoring.queries import FIRST_QUERIES, LAST_QUERIES
-from shared.errors import Invalid
+from shared.errors import Invalid, Throttled
 from sim.authorization.template_policies import get_resources
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
@@ -39,15 +39,17 @@ def logged() -> list[dict[str, Any]]:
     world.run(timedelta(minutes=5))
     world.apply([make_deployment(2), make_node_pool("odd", class_name="nobody")])
     world.run(timedelta(minutes=8))
-    world.tap = _fail_create_tags
+    world.tap = _fail_some_ec2_calls
     world.apply([make_deployment(9)])
     world.run(timedelta(minutes=3))
     return [json.loads(line) for line in world.log_lines]
 
 
-def _fail_create_tags(call: PortCall) -> None:
+def _fail_some_ec2_calls(call: PortCall) -> None:
     if call.method == "create_tags":
         raise Invalid("no tags today", code="InvalidParameterValue")
+    if call.method == "describe_instance_statuses":
+        raise Throttled("RequestLimitExceeded")
 
 
 def test_every_field_in_a_dashboard_query_exists_in_the_logs(logged: list[dict[str, Any]]) -> None:
@@ -128,7 +130,7 @@ def test_dashboard_queries_logs_of_all_functions_and_shows_every_alarm() -> None
     body = json.loads(page["DashboardBody"])
     queries = [widget["properties"]["query"] for widget in body["widgets"] if widget["type"] == "log"]
     assert len(queries) == len((*FIRST_QUERIES, *LAST_QUERIES))
-    assert {query.count("SOURCE '") for query in queries} == {5}
+    assert {query.count("SOURCE '") for query in queries} == {6}
     [alarms] = [widget["properties"]["alarms"] for widget in body["widgets"] if widget["type"] == "alarm"]
     assert len(alarms) == len(get_resources(template, "AWS::CloudWatch::Alarm"))
 

@@ -53,7 +53,7 @@ def make_failing_tap(port: str, method: str, error: Callable[[], Exception], wor
 
 @pytest.mark.parametrize("reaction", ["tick", "watch"])
 def test_healthy_cluster_raises_no_alarm(reaction: str) -> None:
-    """A function that calls itself continuously leaves no dead letters either."""
+    """The checks of the watch function leave no dead letters either."""
     _, watch = play_cluster(20, settings={"reaction": reaction})
     assert watch.list_ringing_alarms() == set()
     assert len(watch.alarms) == 11

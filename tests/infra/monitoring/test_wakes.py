@@ -105,6 +105,7 @@ def test_a_function_can_send_only_its_own_follow_ups(template: Template) -> None
         "interrupt": {"lifecycle", "provision"},
         "lifecycle": {"disrupt", "lifecycle", "provision"},
         "provision": {"catalog", "disrupt", "lifecycle", "provision"},
+        "watch": {"provision", "watch"},
     }
 
 

@@ -70,6 +70,7 @@ def test_setting_for_one_function_does_not_change_others(usual: Template, custom
         "lifecycle": "rate(1 minute)",
         "disrupt": "rate(4 minutes)",
         "catalog": "rate(10 minutes)",
+        "watch": "rate(1 minute)",
     }
 
 
@@ -147,7 +148,7 @@ def test_tags_alone_do_not_publish_a_new_function_version(tmp_path: Path) -> Non
 
 
 def test_each_cluster_gets_its_own_stack_with_the_settings_of_its_own_file(tmp_path: Path) -> None:
-    (tmp_path / "blue.yaml").write_text("account: 111122223333\nregion: eu-central-1\nreaction: watch\n")
+    (tmp_path / "blue.yaml").write_text("account: 111122223333\nregion: eu-central-1\nreaction: tick\n")
     (tmp_path / "green.yaml").write_text("account: 444455556666\nregion: us-east-1\n")
     context = {"cluster": "blue,green", "clusters-folder": str(tmp_path)}
     stacks = build_application(bundle=False, outdir=str(tmp_path / "out"), context=context).synth().stacks
@@ -155,7 +156,7 @@ def test_each_cluster_gets_its_own_stack_with_the_settings_of_its_own_file(tmp_p
         ("joiner-blue", "111122223333", "eu-central-1"),
         ("joiner-green", "444455556666", "us-east-1"),
     ]
-    assert ["watch" in get_functions(stack.template) for stack in stacks] == [True, False]
+    assert ["watch" in get_functions(stack.template) for stack in stacks] == [False, True]
     for stack, name in zip(stacks, ("blue", "green"), strict=True):
         clusters = {entry["ClusterName"] for entry in get_resources(stack.template, "AWS::EKS::AccessEntry").values()}
         assert clusters == {name}

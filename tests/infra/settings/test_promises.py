@@ -17,7 +17,7 @@ from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.operating_costs.bill import build_bill, sum_usd
 from sim.operating_costs.usage import StackUsage
 
-FIXED_USD: Final = 6.50
+FIXED_USD: Final = 6.60
 """Of ten dollars a month: the cost of an idle stack."""
 
 

@@ -10,7 +10,7 @@ from sim.lambda_runtime.stack_template.generated_references import IntrinsicReso
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from tests.infra.installer.test_installation import list_earlier_resources
 
-SCHEDULED_FUNCTIONS = {"provision", "lifecycle", "disrupt"}
+SCHEDULED_FUNCTIONS = {"provision", "lifecycle", "disrupt", "watch"}
 WORKING_FUNCTIONS = SCHEDULED_FUNCTIONS | {"catalog", "interrupt"}
 
 

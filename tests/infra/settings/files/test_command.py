@@ -20,14 +20,14 @@ def run(folder: Path, *arguments: str) -> int:
 
 
 def test_settings_survive_consecutive_deployments_with_different_commands(tmp_path: Path) -> None:
-    """The first installation, disruption, a faster reaction, an emergency stop and its end: nothing is forgotten."""
+    """The first installation, disruption, a slower reaction, an emergency stop and its end: nothing is forgotten."""
     folder, selected = tmp_path / "clusters", {"cluster": "prod", "clusters-folder": str(tmp_path / "clusters")}
     steps: list[tuple[str, dict[str, str]]] = [
-        ("", {"disruption": "plan", "reaction": "tick", "mode": "active"}),
-        ("disruption=active", {"disruption": "active", "reaction": "tick", "mode": "active"}),
-        ("reaction=watch", {"disruption": "active", "reaction": "watch", "mode": "active"}),
-        ("mode=plan", {"disruption": "active", "reaction": "watch", "mode": "plan"}),
-        ("mode=active", {"disruption": "active", "reaction": "watch", "mode": "active"}),
+        ("", {"disruption": "plan", "reaction": "watch", "mode": "active"}),
+        ("disruption=active", {"disruption": "active", "reaction": "watch", "mode": "active"}),
+        ("reaction=tick", {"disruption": "active", "reaction": "tick", "mode": "active"}),
+        ("mode=plan", {"disruption": "active", "reaction": "tick", "mode": "plan"}),
+        ("mode=active", {"disruption": "active", "reaction": "tick", "mode": "active"}),
     ]
     for assignment, expected in steps:
         assert run(folder, "prod", *filter(None, [assignment])) == 0
