@@ -7,7 +7,7 @@ from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
-from shared.decide.disruption.methods.trial_memory import TrialMemory
+from shared.decide.disruption.methods.simulation_cache import TrialMemory
 from shared.decide.disruption.savings.command_value import CommandValue, merge_values
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.savings.savings_duration import MAX_SAVINGS_DURATION

@@ -15,11 +15,11 @@ from shared.decide.disruption.methods.consolidation_context import (
 )
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement_result import Replacement
-from shared.decide.disruption.methods.trial_memory import RemovalTrial
+from shared.decide.disruption.methods.simulation_cache import RemovalTrial
 from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
+from shared.decide.disruption.simulation.node_removal import NodeRemoval
 from shared.decide.disruption.simulation.simulation import list_pod_moves
-from shared.decide.disruption.simulation.successive_removal import SuccessiveRemoval
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.model.core.formatting import format_count, format_usd_per_hour
@@ -197,7 +197,7 @@ class SingleAndMultiNodeConsolidation:
             return None
         targets, net_savings = [seed], self._single_net_savings.get(seed.name, 0.0)
         is_worthwhile = seed.name in self._worthwhile_nodes
-        removal = SuccessiveRemoval(self._context.simulation, seed.name)
+        removal = NodeRemoval(self._context.simulation, seed.name)
         if not self._can_place_seed(seed, removal):
             removal.roll_back()
             return None
@@ -217,7 +217,7 @@ class SingleAndMultiNodeConsolidation:
         removal.roll_back()
         return self._confirm_set(targets) if is_worthwhile else None
 
-    def _can_place_seed(self, seed: Candidate, removal: SuccessiveRemoval) -> bool:
+    def _can_place_seed(self, seed: Candidate, removal: NodeRemoval) -> bool:
         memory = self._context.trial_memory
         trial = memory.get("removal", seed.name) if memory is not None else None
         if isinstance(trial, RemovalTrial):
@@ -225,7 +225,7 @@ class SingleAndMultiNodeConsolidation:
         return removal.can_place_first() and not self._context.find_unplannable_pod(seed)
 
     def _try_growth(
-        self, removal: SuccessiveRemoval, targets: Sequence[Candidate], candidate: Candidate, min_savings: float
+        self, removal: NodeRemoval, targets: Sequence[Candidate], candidate: Candidate, min_savings: float
     ) -> CommandValue | None:
         """Remove *candidate* on top of *targets* if the net savings are above *min_savings*; return the value."""
         enlarged_targets = [*targets, candidate]

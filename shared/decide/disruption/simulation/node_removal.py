@@ -4,7 +4,7 @@ from shared.decide.disruption.simulation.simulation import SchedulingSimulation
 from shared.model.kubernetes.pod import Pod
 
 
-class SuccessiveRemoval:
+class NodeRemoval:
     """Nodes whose pods are placed elsewhere with at most one new node, each node on top of the earlier ones."""
 
     def __init__(self, simulation: SchedulingSimulation, first_node: str) -> None:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.disruption_controller import DisruptionDecision
-from shared.decide.disruption.methods.trial_memory import LAST_TRIALS, MAX_TRIALS, TrialMemory
+from shared.decide.disruption.methods.simulation_cache import LAST_TRIALS, MAX_TRIALS, TrialMemory
+from shared.decide.disruption.simulation.node_removal import NodeRemoval
 from shared.decide.disruption.simulation.simulation import SchedulingSimulation
-from shared.decide.disruption.simulation.successive_removal import SuccessiveRemoval
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import POD_DIGEST
 from shared.model.core.metadata import build_pairs
@@ -172,7 +172,7 @@ def test_removal_of_nodes_that_needed_no_trial_is_simulated_before_the_next_tria
         def roll_back(self) -> None:
             calls.append("roll back")
 
-    removal = SuccessiveRemoval(RecordingSimulation(), "a")  # type: ignore[arg-type]
+    removal = NodeRemoval(RecordingSimulation(), "a")  # type: ignore[arg-type]
     removal.roll_back()
     assert not calls
     removal.add_without_trial("b")
