@@ -78,7 +78,7 @@ class SingleAndMultiNodeConsolidation:
         if not self._context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
             self.candidates_over_budget.append(candidate)
             return 0.0
-        value = self._recall_removal([candidate])
+        value = self._find_recorded_value([candidate])
         if value is None:
             simulation, open_count_before = self._context.simulation, self._context.count_new_nodes()
             simulation.begin(max_new_nodes=1)
@@ -94,7 +94,7 @@ class SingleAndMultiNodeConsolidation:
             self._worthwhile_nodes.add(candidate.name)
         return value.net_usd_per_hour
 
-    def _recall_removal(self, targets: Sequence[Candidate]) -> CommandValue | ReplacementRefusal | None:
+    def _find_recorded_value(self, targets: Sequence[Candidate]) -> CommandValue | ReplacementRefusal | None:
         """Return what `_simulate_removal` would return for *targets*, by the memory; None: simulate it."""
         memory = self._context.trial_memory
         trial = memory.get("removal", *(target.name for target in targets)) if memory is not None else None
@@ -229,7 +229,7 @@ class SingleAndMultiNodeConsolidation:
     ) -> CommandValue | None:
         """Remove *candidate* on top of *targets* if the net savings are above *min_savings*; return the value."""
         enlarged_targets = [*targets, candidate]
-        recalled_value = self._recall_removal(enlarged_targets)
+        recalled_value = self._find_recorded_value(enlarged_targets)
         if recalled_value is not None:
             if isinstance(recalled_value, ReplacementRefusal) or recalled_value.net_usd_per_hour <= min_savings:
                 return None

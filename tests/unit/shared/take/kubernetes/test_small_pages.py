@@ -41,8 +41,8 @@ def test_small_and_large_pages_decode_alike(page: dict[str, Any]) -> None:
 def test_unchanged_objects_are_the_same_objects() -> None:
     kind = build_kind()
     [first, _], _, _ = kind.decode_page(encode_page({"shop": {"a": "x"}, "web": {"a": "x"}}, 1))
-    [same, _], _, _ = kind.decode_page(encode_page({"shop": {"a": "x"}, "web": {"a": "y"}}, 2))
-    assert same is first
+    [unchanged, _], _, _ = kind.decode_page(encode_page({"shop": {"a": "x"}, "web": {"a": "y"}}, 2))
+    assert unchanged is first
 
 
 def test_only_the_last_page_is_remembered() -> None:
