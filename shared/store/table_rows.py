@@ -1,9 +1,10 @@
 """Table rows: bodies that are large or undecodable, and writes for which another controller may be faster."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from datetime import datetime
-from typing import Final, TypeVar
+from functools import lru_cache
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -20,6 +21,8 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.htm
 """
 MAX_PLAIN_BODY_BYTES: Final = 200 * 1024
 """Larger bodies are compressed: the body of a launch group has nearly the same user data once per launch template."""
+MAX_CACHED_BODIES: Final = 64
+"""Number of decoded rows that a container keeps: launch groups, with their user data, are read in every run."""
 
 
 class _CompressedBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,16 +85,22 @@ def decode_body(row: TableRow | None, type_: type[BodyT]) -> BodyT | None:
         return None
 
 
+@lru_cache(maxsize=MAX_CACHED_BODIES)
+def _decode_cached(body: str, type_: Any) -> Any:  # noqa: ANN401 - as `decode_body_text`
+    return decode_body_text(body, type_)
+
+
 def decode_rows(
     rows: Iterable[TableRow], type_: type[BodyT], problems: list[Problem], consequence: str
 ) -> Iterator[tuple[TableRow, BodyT]]:
     """Yield the *rows* with their bodies; rows that cannot be decoded add to *problems*.
 
+    *type_* is immutable: the value of an unchanged row is the same object in the next run of the container.
     *consequence* tells what happens when such a row is removed.
     """
     for row in rows:
         try:
-            body = decode_body_text(row.body, type_)
+            body: BodyT = _decode_cached(row.body, cast("Hashable", type_))
         except msgspec.DecodeError as error:
             message = f"body: {error}; remove the row, {consequence}"
             problems.append(Problem(kind=row.kind, name=row.name, message=message))

@@ -17,7 +17,7 @@ def convert_to_json(value: Json) -> Json:
     Raises:
         TypeError: *value* cannot be encoded as JSON.
     """
-    return json.loads(json.dumps(value))
+    return json.loads(json.dumps(value)) if value is not None else None
 
 
 def build_event_envelope(event: Mapping[str, Any], number: int, account: str, region: str, now: datetime) -> Event:

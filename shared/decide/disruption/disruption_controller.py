@@ -92,9 +92,8 @@ class _DisruptionController:
     ) -> None:
         self._cooldown = cooldown
         self._context, self._paused_reasons, self._is_time_over = context, paused_reasons, is_time_over
-        self._prices = DisruptionPrices(
-            eviction_usd=context.settings.eviction_price_usd, overlap=context.settings.overlap
-        )
+        settings = context.settings
+        self._prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
         self._proposed_commands: list[ProposedCommand] = []
         self._verdicts: dict[str, Verdict] = {}
         self._disrupted_nodes: set[str] = set()
@@ -253,9 +252,10 @@ class _DisruptionController:
         context = self._context
         setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible)
         context.close_recently_changed_nodes(setup)
-        extra_cost_by_pool = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
+        extra_costs = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
+        memory = None if self._simulation_setup else context.find_trial_memory(setup, self._disrupted_nodes)
         checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.evaluate)
-        consolidation = Consolidation(ConsolidationContext(setup, checks, extra_cost_by_pool, self._is_time_over))
+        consolidation = Consolidation(ConsolidationContext(setup, checks, extra_costs, self._is_time_over, memory))
         return consolidation, consolidation.find_deletions(rotate_to_cursor(cursor, eligible))
 
     def _find_pause_verdict(self, candidate: Candidate, reason: str) -> KeptVerdict | None:

@@ -108,7 +108,10 @@ def encode_conditions(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
 
 def has_equal_conditions(first: Iterable[Condition], second: Iterable[Condition]) -> bool:
     """Return whether both would be encoded equally, in any order."""
-    return encode_conditions(first) == encode_conditions(second)
+    first_conditions, second_conditions = tuple(first), tuple(second)
+    return first_conditions == second_conditions or (
+        encode_conditions(first_conditions) == encode_conditions(second_conditions)
+    )
 
 
 def _encode_condition(item: Condition) -> dict[str, Any]:

@@ -62,7 +62,10 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     def get_annotation(self, key: str) -> str:
         """Return the value of an annotation, "" if it is absent."""
-        return next((value for name, value in self.annotations if name == key), "")
+        for name, value in self.annotations:  # as above
+            if name == key:
+                return value
+        return ""
 
     def is_owned_by(self, api_version: str, kind: str) -> bool:
         """Return whether an owner is of that kind."""

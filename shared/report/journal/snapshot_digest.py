@@ -6,6 +6,7 @@ which are in the table. Of a pod, the snapshot has its requests and scheduling c
 or environment variables.
 """
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -79,6 +80,7 @@ def _strip_annotations(obj: Any) -> Any:  # noqa: ANN401 - any object of a Clust
     )
 
 
+@lru_cache(maxsize=1024)
 def is_annotation_read(annotation: str) -> bool:
     """Return whether a decision reads *annotation*."""
     domain = f".{annotation.partition('/')[0]}"

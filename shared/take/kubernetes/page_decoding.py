@@ -21,6 +21,8 @@ _ANNOTATION_PREFIX: Final = "joiner.dev/"
 """Kinds with a status that reports errors in the object."""
 _UNQUOTED_PATTERN: Final = re.compile(r"Expected `str`, got `(int|float|bool)`")
 """The types that YAML gives to 4, 3.0 and yes."""
+MAX_SMALL_PAGE_BYTES: Final = 8 * 1024
+"""Lists of this size are read again in every run (`informer_cache`)."""
 WireT = TypeVar("WireT")
 ModelT = TypeVar("ModelT")
 
@@ -30,6 +32,9 @@ class ListPage(msgspec.Struct, Generic[WireT], frozen=True, kw_only=True, gc=Fal
 
     metadata: ListMetaJson = ListMetaJson()
     items: tuple[WireT, ...] = ()
+
+
+_RAW_PAGE_DECODER: Final = msgspec.json.Decoder(ListPage[msgspec.Raw])
 
 
 class WatchEvent(msgspec.Struct, Generic[ModelT], frozen=True, kw_only=True):
@@ -68,6 +73,8 @@ class PageDecoder(Generic[WireT, ModelT]):
         self.kind = kind
         self._wire_type = wire_type
         self._convert = convert
+        self._last_values: dict[bytes, ModelT] = {}
+        """The values of the last small page, by their JSON."""
         self._decoder = msgspec.json.Decoder(ListPage[wire_type])  # type: ignore[valid-type] # a type made at run time
 
     def decode_event(self, event: bytes) -> WatchEvent[ModelT]:
@@ -96,6 +103,11 @@ class PageDecoder(Generic[WireT, ModelT]):
         Raises:
             Unreachable: *body* is not a List document.
         """
+        if len(body) <= MAX_SMALL_PAGE_BYTES:
+            return self._decode_small_page(body)
+        return self._decode_large_page(body)
+
+    def _decode_large_page(self, body: bytes) -> tuple[list[ModelT], list[Problem], ListMetaJson]:
         try:
             page = self._decoder.decode(body)
         except msgspec.ValidationError:
@@ -110,6 +122,22 @@ class PageDecoder(Generic[WireT, ModelT]):
             except ValueError as error:
                 problems.append(_build_problem(self.kind, _convert_to_builtins(item), error))
         return values, problems, page.metadata
+
+    def _decode_small_page(self, body: bytes) -> tuple[list[ModelT], list[Problem], ListMetaJson]:
+        """Decode a page of a list that is too small to be watched: unchanged objects are those of the last page."""
+        try:
+            page = _RAW_PAGE_DECODER.decode(body)
+            texts = [bytes(item) for item in page.items]
+            values = {
+                text: self._last_values[text]
+                if text in self._last_values
+                else self._convert(msgspec.json.decode(text, type=self._wire_type))
+                for text in texts
+            }
+        except (ValueError, UnicodeDecodeError):
+            return self._decode_large_page(body)  # reports which object is invalid
+        self._last_values = values
+        return [values[text] for text in texts], [], page.metadata
 
     def convert_objects(self, objects: Iterable[object]) -> tuple[list[ModelT], list[Problem]]:
         """Convert plain JSON objects to values, and problems of objects that were left out."""

@@ -6,6 +6,7 @@ enters it is ADDED, regardless of the kind of write.
 
 from collections import deque
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Final
 
 import msgspec
@@ -65,8 +66,8 @@ class WatchCache:
             raise Expired(f"{resource}: too old resource version: {since}")
         if since > current_revision:
             raise Expired(f"{resource}: too large resource version: {since}, current: {current_revision}")
-        writes = [write for write in self._writes.get(resource, ()) if write.revision > since]
-        events = (_build_event(is_selected, write) for write in writes)
+        newest_writes = takewhile(lambda write: write.revision > since, reversed(self._writes.get(resource, ())))
+        events = (_build_event(is_selected, write) for write in reversed(list(newest_writes)))
         return tuple(event for event in events if event is not None)
 
 

@@ -17,7 +17,7 @@ from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.methods.replacement_result import Replacement
-from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, compute_disruption_cost
+from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, EvictionCosts, compute_disruption_cost
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.provisioning.static_capacity import build_static_node_claim, is_node_pool_usable
@@ -39,7 +39,7 @@ def build_drift_sort_key(candidate: Candidate, prices: DisruptionPrices) -> tupl
     """Return a sort key: nodes without reschedulable pods first, then longest drifted, then the cheapest evictions."""
     drifted_condition = find_condition(candidate.claim.conditions, DRIFTED)
     since = drifted_condition.since if drifted_condition is not None else None
-    evictions_usd = compute_disruption_cost((candidate,), prices, 0.0).usd
+    evictions_usd = compute_disruption_cost((candidate,), EvictionCosts(prices), 0.0).usd
     return bool(candidate.reschedulable_pods), since or _EPOCH, evictions_usd, candidate.name
 
 

@@ -17,7 +17,7 @@ from shared.decide.disruption.budgets.node_pool_annotations import (
 )
 from shared.decide.disruption.candidates import Candidate, compute_reschedule_cost
 from shared.decide.disruption.savings.command_value import CommandValue, compute_command_value
-from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
+from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, EvictionCosts
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.savings.savings_duration import find_launch_times
 from shared.decide.disruption.savings.workload_forecast import ForecastDurations
@@ -57,7 +57,7 @@ class BalancedEvaluator:
     ) -> None:
         """Sum the NodePools; *candidates*: by name, whether or not a method selects them."""
         self._forecast_durations = ForecastDurations(forecasts, cluster_state)
-        self._now, self._prices = cluster_state.taken_at, prices
+        self._now, self._eviction_costs = cluster_state.taken_at, EvictionCosts(prices)
         self._launch_time_by_pool = find_launch_times(cluster_state.nodes)
         pools = {candidate.pool.name: candidate.pool for candidate in candidates.values()}
         self._annotations = {name: parse_disruption_annotations(pool) for name, pool in pools.items()}
@@ -77,7 +77,7 @@ class BalancedEvaluator:
         value = compute_command_value(
             targets,
             savings_usd_per_hour,
-            self._prices,
+            self._eviction_costs,
             self._now,
             self._launch_time_by_pool,
             forecast_duration=self._forecast_durations.estimate(targets, removed_share),

@@ -13,7 +13,7 @@ import msgspec
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.savings.disruption_cost import (
     DisruptionCost,
-    DisruptionPrices,
+    EvictionCosts,
     compute_disruption_cost,
     format_amount,
 )
@@ -91,7 +91,7 @@ class CommandValue(msgspec.Struct, frozen=True, kw_only=True):
 def compute_command_value(
     targets: Sequence[Candidate],
     savings_usd_per_hour: float,
-    prices: DisruptionPrices,
+    eviction_costs: EvictionCosts,
     now: datetime,
     launch_time_by_pool: Mapping[str, datetime],
     *,
@@ -104,7 +104,7 @@ def compute_command_value(
     outweigh it.
     """
     new_nodes_usd_per_hour = sum(target.price_usd_per_hour for target in targets) - savings_usd_per_hour
-    cost = compute_disruption_cost(targets, prices, new_nodes_usd_per_hour)
+    cost = compute_disruption_cost(targets, eviction_costs, new_nodes_usd_per_hour)
     quiet_duration = estimate_savings_duration(targets, now, launch_time_by_pool if cost.evictions_usd > 0 else {})
     return CommandValue(
         savings_usd_per_hour=savings_usd_per_hour,

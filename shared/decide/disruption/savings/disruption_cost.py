@@ -62,15 +62,36 @@ class DisruptionCost(msgspec.Struct, frozen=True, kw_only=True):
         return " and ".join(parts)
 
 
+class EvictionCosts:
+    """The cost of evicting the pods of each candidate, computed once: a run evaluates each candidate many times."""
+
+    def __init__(self, prices: DisruptionPrices) -> None:
+        """Start without candidates."""
+        self.prices = prices
+        self._cost_by_node: dict[str, tuple[int, float]] = {}
+
+    def compute(self, candidate: Candidate) -> tuple[int, float]:
+        """Return the number of evictions and their cost in USD; candidates of the same name must be equal."""
+        cost = self._cost_by_node.get(candidate.name)
+        if cost is None:
+            cost = self._cost_by_node[candidate.name] = _compute_eviction_cost(candidate, self.prices)
+        return cost
+
+
+def _compute_eviction_cost(candidate: Candidate, prices: DisruptionPrices) -> tuple[int, float]:
+    pod_costs = [max(compute_eviction_cost(pod), 0.0) for pod in candidate.reschedulable_pods]
+    return len(pod_costs), get_eviction_price(candidate, prices) * sum(pod_costs)
+
+
 def compute_disruption_cost(
-    targets: Iterable[Candidate], prices: DisruptionPrices, new_nodes_usd_per_hour: float
+    targets: Iterable[Candidate], eviction_costs: EvictionCosts, new_nodes_usd_per_hour: float
 ) -> DisruptionCost:
     """Return what it costs to disrupt *targets*; *new_nodes_usd_per_hour*: the price of their replacements."""
-    evictions, evictions_usd = 0, 0.0
+    prices, evictions, evictions_usd = eviction_costs.prices, 0, 0.0
     for target in targets:
-        pod_costs = [max(compute_eviction_cost(pod), 0.0) for pod in target.reschedulable_pods]
-        evictions += len(pod_costs)
-        evictions_usd += get_eviction_price(target, prices) * sum(pod_costs)
+        target_evictions, target_usd = eviction_costs.compute(target)
+        evictions += target_evictions
+        evictions_usd += target_usd
     launches_usd = max(new_nodes_usd_per_hour, 0.0) * (prices.overlap / _ONE_HOUR)
     return DisruptionCost(
         evictions=evictions,
