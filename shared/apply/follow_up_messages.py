@@ -33,7 +33,7 @@ def send_follow_up(action: FollowUp, world: World) -> None:
 
 
 def send_periodic_messages(function: Function, delays: Sequence[timedelta], message: str, world: World) -> None:
-    """Wake *function* after each of *delays*, whatever else is pending.
+    """Wake *function* after each of *delays*, also if another message is pending.
 
     The caller runs on a schedule and covers the time until its next run. No row is written: messages that are lost or
     sent twice change nothing after that run.

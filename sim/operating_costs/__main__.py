@@ -24,8 +24,8 @@ from sim.operating_costs.usage_measurement import measure_usage
 CLUSTER_SIZES: Final = (20, 100, 1_000)
 REACTIONS: Final = ("tick", "watch", "logs")
 MAX_USD_PER_MONTH_BY_REACTION: Final = {"tick": 10.0, "watch": 11.5}
-"""Limits of the bill of `LIMITED_NODES` nodes, in USD per month."""
-LIMITED_NODES: Final = 100
+"""Limits of the bill of `LIMITED_NODE_COUNT` nodes, in USD per month."""
+LIMITED_NODE_COUNT: Final = 100
 """The size of cluster to which the limits apply."""
 
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(msgspec.json.encode(bills).decode() + "\n")
     return int(
         any(
-            monthly_bill.nodes == LIMITED_NODES
+            monthly_bill.nodes == LIMITED_NODE_COUNT
             and monthly_bill.usd > MAX_USD_PER_MONTH_BY_REACTION.get(monthly_bill.reaction, math.inf)
             for monthly_bill in bills
         )
