@@ -1,4 +1,7 @@
-"""The row of the workload history survives crashes and concurrent writers: no hour and no run is lost or counted twice."""
+"""The row of the workload history survives crashes and concurrent writers.
+
+No hour is lost or counted twice, and no run of a finite pod is counted twice.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -45,6 +48,7 @@ class Recorder:
     """Runs the part of `disrupt` that keeps the history, every minute; a killed container loses its memory."""
 
     def __init__(self, tap: Tap | None = None) -> None:
+        """Start with an empty table; *tap* gets every call."""
         self.outside, self.tap, self.problems = Outside(), tap, list[Problem]()
         self.memory: dict[str, object] = {}
         self.kills = 0
