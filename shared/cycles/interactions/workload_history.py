@@ -12,7 +12,7 @@ from shared.decide.disruption.savings.workload_history import UPDATE_PERIOD, obs
 from shared.errors import Fault
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
-from shared.model.decisions.run_times import EndedRun, RunningPod, RunTimeRecord
+from shared.model.decisions.pod_run_time import EndedRun, RunningPod, RunTimeRecord
 from shared.model.decisions.workload_history import DemandForecast, WorkloadHistory
 from shared.ports.storage import FencingToken
 from shared.ports.world import World

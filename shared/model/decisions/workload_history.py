@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from shared.model.decisions.run_times import RunTimeRecord
+from shared.model.decisions.pod_run_time import RunTimeRecord
 
 HOURS_PER_WEEK: Final = 168
 TENTHS_RATIO: Final = 10

@@ -30,7 +30,7 @@ from shared.model.decisions.action import (
 from shared.model.decisions.command import CommandState
 from shared.model.decisions.decision_answers import RecordedAnswer
 from shared.model.decisions.interruption_message import InterruptionMessage
-from shared.model.decisions.run_times import RunTimeRecord
+from shared.model.decisions.pod_run_time import RunTimeRecord
 from shared.model.decisions.workload_history import DemandForecast
 from shared.ports.world import World
 from shared.report.journal.journal import DecisionNote

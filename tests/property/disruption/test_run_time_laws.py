@@ -22,7 +22,7 @@ from shared.decide.disruption.savings.remaining_run_time import (
 from shared.decide.disruption.savings.run_time_history import update_run_times
 from shared.decide.disruption.savings.savings_duration import SavingsDuration
 from shared.model.core.metadata import ObjectMeta
-from shared.model.decisions.run_times import LAST_INTERVAL, EndedRun, RunTimeRecord
+from shared.model.decisions.pod_run_time import LAST_INTERVAL, EndedRun, RunTimeRecord
 from shared.model.kubernetes.pod import Pod, PodSpec
 from sim.cloud.seeded_random import draw_fraction
 
@@ -68,14 +68,16 @@ def test_expected_end_is_never_in_the_past_nor_after_the_deadline(
 def test_more_runs_of_the_same_distribution_have_a_smaller_error(
     counts: dict[int, int], age: timedelta, factor: int
 ) -> None:
-    few, many = estimate(counts, age), estimate({number: factor * count for number, count in counts.items()}, age)
-    if few is None:
+    rough, precise = estimate(counts, age), estimate({number: factor * count for number, count in counts.items()}, age)
+    if rough is None:
         return
-    assert many is not None
-    few_end, many_end = summarize_end(few), summarize_end(many)
-    assert abs(few_end.expected - many_end.expected) <= timedelta(seconds=1)
-    assert many_end.error <= few_end.error
-    assert few_end.error == timedelta() or many_end.error < few_end.error or few_end.error < timedelta(seconds=90)
+    assert precise is not None
+    rough_end, precise_end = summarize_end(rough), summarize_end(precise)
+    assert abs(rough_end.expected - precise_end.expected) <= timedelta(seconds=1)
+    assert precise_end.error <= rough_end.error
+    assert (
+        rough_end.error == timedelta() or precise_end.error < rough_end.error or rough_end.error < timedelta(seconds=90)
+    )
 
 
 @given(parts=st.lists(st.tuples(run_counts, ages), min_size=1, max_size=4))
@@ -169,6 +171,6 @@ def test_expected_end_is_right_on_average(kind: str) -> None:
         assert remaining_time is not None
         end = summarize_end(remaining_time)
         actual = [draw_run_time(kind, 4, number) - age for number in range(2000)]
-        left = [remaining for remaining in actual if remaining > timedelta()]
-        mean = sum(left, timedelta()) / len(left)
+        remaining_times = [remaining for remaining in actual if remaining > timedelta()]
+        mean = sum(remaining_times, timedelta()) / len(remaining_times)
         assert abs(mean - end.expected) <= 0.15 * mean + 2 * end.error / remaining_time.run_count**0.5

@@ -139,25 +139,25 @@ def test_controller_that_lost_its_lease_does_not_write_the_history() -> None:
     recorder = Recorder()
     recorder.run()
     memories: tuple[dict[str, object], dict[str, object]] = ({}, {})
-    written: list[WorkloadHistory] = []
+    histories: list[WorkloadHistory] = []
     recorder.outside.clock.run_until(recorder.outside.clock.get_time() + timedelta(minutes=30))
 
     def write_first(call: PortCall) -> None:
         is_write = call.port == "table" and call.method == "write" and call.phase == "before"
-        if is_write and call.detail.startswith(ROW_KIND) and not written:
+        if is_write and call.detail.startswith(ROW_KIND) and not histories:
             recorder.outside.clock.run_until(recorder.outside.clock.get_time() + LEASE_TTL)
             second = recorder.build_ports("second", memories[1])
             with hold_lease(second, PLANNER_LEASE) as second_fence:
                 assert second_fence is not None
                 cluster = take_cluster(recorder.outside, MINUTES + 1)
                 update_forecasts(second, cluster, second_fence, recorder.problems)
-            written.append(read_history(recorder.outside))
+            histories.append(read_history(recorder.outside))
 
     first = recorder.build_ports("first", memories[0], write_first)
     with hold_lease(first, PLANNER_LEASE) as fence:
         assert fence is not None
         update_forecasts(first, take_cluster(recorder.outside, MINUTES), fence, recorder.problems)
-    assert written == [read_history(recorder.outside)]
+    assert histories == [read_history(recorder.outside)]
     assert recorder.problems == []
 
 
@@ -168,12 +168,12 @@ def test_two_writers_that_read_the_same_row_count_their_hour_once() -> None:
     recorder.outside.clock.run_until(recorder.outside.clock.get_time() + timedelta(minutes=30))
     version = read_row(recorder.outside).version
     cluster = take_cluster(recorder.outside, MINUTES)
-    written: list[int] = []
+    versions: list[int] = []
 
     def write_first(call: PortCall) -> None:
         is_write = call.port == "table" and call.method == "write" and call.phase == "before"
-        if is_write and call.detail.startswith(ROW_KIND) and not written:
-            written.append(version)
+        if is_write and call.detail.startswith(ROW_KIND) and not versions:
+            versions.append(version)
             update_forecasts(recorder.build_ports("second", {}), cluster, fence, recorder.problems)
 
     first = recorder.build_ports("first", {}, write_first)
@@ -181,7 +181,7 @@ def test_two_writers_that_read_the_same_row_count_their_hour_once() -> None:
         assert token is not None
         fence = token
         update_forecasts(first, cluster, fence, recorder.problems)
-    assert written == [version]
+    assert versions == [version]
     assert read_row(recorder.outside).version == version + 1
     assert read_history(recorder.outside).observation_count == 1
 

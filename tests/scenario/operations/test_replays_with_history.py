@@ -82,9 +82,9 @@ def test_node_waits_for_the_expected_end_of_its_job_and_the_decision_is_replayed
     world.advance_seconds(180)
     world.scale(0)
     world.wait_until(lambda: find_waiting_record(world) is not None, 300)
-    found = find_waiting_record(world)
-    assert found is not None
-    entry, record = found
+    waiting_record = find_waiting_record(world)
+    assert waiting_record is not None
+    entry, record = waiting_record
     assert [run_times.family for run_times in record.inputs.run_times] == [FAMILY]
     world.wait_until(lambda: not world.list_claims(), 900)
     assert [state.command.method for state in list_command_states(world)] == ["Emptiness"]
@@ -105,7 +105,9 @@ def test_decision_that_used_a_demand_forecast_is_replayed(judge: Judge) -> None:
     world.advance_time(timedelta(minutes=75))
     row, week = world.table.read(ROW_KIND, ROW_NAME), (1,) * HOURS_PER_WEEK
     assert row is not None
-    records = [replace(known, means=(80,) * HOURS_PER_WEEK, weeks=week) for known in read_history(world).workloads]
+    records = [
+        replace(workload, means=(80,) * HOURS_PER_WEEK, weeks=week) for workload in read_history(world).workloads
+    ]
     body = encode_workload_history(replace(read_history(world), workloads=tuple(records)))
     world.table.write(ROW_KIND, ROW_NAME, body, version=row.version)
     world.scale(2)

@@ -9,7 +9,7 @@ from shared.decide.disruption.budgets.budget import compute_min_allowed
 from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone
 from shared.model.core.metadata import Problem
 from shared.model.core.units import parse_duration
-from shared.model.decisions.run_times import RunTimeRecord
+from shared.model.decisions.pod_run_time import RunTimeRecord
 from shared.model.decisions.workload_history import DemandForecast
 from shared.model.karpenter.node_pool import DisruptionBudget
 

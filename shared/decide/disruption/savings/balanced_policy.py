@@ -24,7 +24,7 @@ from shared.decide.disruption.savings.savings_duration import find_launch_times
 from shared.decide.disruption.savings.workload_forecast import ForecastDurations
 from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
-from shared.model.decisions.run_times import RunTimeRecord
+from shared.model.decisions.pod_run_time import RunTimeRecord
 from shared.model.decisions.workload_history import DemandForecast
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode

@@ -20,14 +20,15 @@ from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.savings.run_time_history import find_finite_family
 from shared.decide.disruption.savings.savings_duration import SavingsDuration
 from shared.model.core.formatting import format_count, format_elapsed, join_names
-from shared.model.decisions.run_times import LAST_INTERVAL, SHORTEST_RUN_S, RunTimeRecord, get_interval_bounds
+from shared.model.decisions.pod_run_time import LAST_INTERVAL, MIN_RUN_S, RunTimeRecord, get_interval_bounds
 from shared.model.kubernetes.pod import Pod
 
 MIN_RUNS: Final = 3
 """A pod has an expected end if at least this many earlier runs lasted longer than it has run."""
 MAX_LISTED_FAMILIES: Final = 2
-_TIMES_S: Final = (0, 5, 10, *(round(SHORTEST_RUN_S * 2 ** (number / 8)) for number in range(2 * LAST_INTERVAL + 1)))
+_TIMES_S: Final = (0, 5, 10, *(round(MIN_RUN_S * 2 ** (number / 8)) for number in range(2 * LAST_INTERVAL + 1)))
 """The times from now for which probabilities are computed: twice as dense as the intervals, and as long."""
+_HIGH_SHARE_RATIO: Final = 0.9
 _ONE_HOUR: Final = timedelta(hours=1)
 
 
@@ -134,6 +135,22 @@ def estimate_remaining_time(record: RunTimeRecord, pod: Pod, now: datetime) -> R
         families=(record.family,),
         pod_count=1,
     )
+
+
+def summarize_run_times(record: RunTimeRecord) -> tuple[timedelta, timedelta, timedelta]:
+    """Return the mean run time of *record*, its standard deviation, and the run time that 90% do not exceed."""
+    bounds = [(*get_interval_bounds(interval), count) for interval, count in record.run_counts]
+    total = sum(count for _, _, count in bounds)
+    mean_s = sum(count * (start_s + end_s) / 2 for start_s, end_s, count in bounds) / total
+    square_s2 = sum(count * (start_s**2 + start_s * end_s + end_s**2) / 3 for start_s, end_s, count in bounds) / total
+    counted_runs, ninety_percent_s = 0, 0
+    for _, end_s, count in bounds:
+        counted_runs += count
+        ninety_percent_s = end_s
+        if counted_runs >= total * _HIGH_SHARE_RATIO:
+            break
+    deviation_s = sqrt(max(square_s2 - mean_s**2, 0.0))
+    return timedelta(seconds=mean_s), timedelta(seconds=deviation_s), timedelta(seconds=ninety_percent_s)
 
 
 def merge_remaining_times(remaining_times: Sequence[RemainingRunTime]) -> RemainingRunTime:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import DISRUPTED_TAINT
-from shared.model.decisions.run_times import EndedRun, RunningPod, RunTimeRecord, find_interval
+from shared.model.decisions.pod_run_time import EndedRun, RunningPod, RunTimeRecord, find_interval
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_workload import find_controlling_owner
 

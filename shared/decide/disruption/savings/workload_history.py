@@ -15,7 +15,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import OwnerReference
 from shared.model.core.resources import CPU, MEMORY
-from shared.model.decisions.run_times import EndedRun
+from shared.model.decisions.pod_run_time import EndedRun
 from shared.model.decisions.workload_history import TENTHS_RATIO, ObservedWorkload, WorkloadHistory, WorkloadRecord
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_workload import find_deployment_name

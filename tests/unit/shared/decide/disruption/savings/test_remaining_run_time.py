@@ -16,7 +16,7 @@ from shared.decide.disruption.savings.remaining_run_time import (
 from shared.decide.disruption.savings.run_time_history import find_finite_family
 from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.model.core.metadata import OwnerReference
-from shared.model.decisions.run_times import RunTimeRecord, find_interval
+from shared.model.decisions.pod_run_time import RunTimeRecord, find_interval
 from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import NOW, make_pod
 from tests.support.disruption_fleet import (
@@ -167,9 +167,9 @@ def test_deadline_of_one_pod_does_not_bound_another_pod() -> None:
 
 def test_last_of_many_pods_ends_later_than_one_pod() -> None:
     record = make_record(*range(10, 60))
-    one = estimate_remaining_time(record, make_job_pod(0), NOW)
-    assert one is not None
-    single, last = summarize_end(one), summarize_end(merge_remaining_times([one] * 10))
+    pod_end = estimate_remaining_time(record, make_job_pod(0), NOW)
+    assert pod_end is not None
+    single, last = summarize_end(pod_end), summarize_end(merge_remaining_times([pod_end] * 10))
     assert last.expected > single.expected + 15 * MINUTE
     assert last.pod_count == 10
     assert last.families == (find_finite_family(make_job_pod(0)),)

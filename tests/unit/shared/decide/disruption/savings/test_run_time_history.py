@@ -19,7 +19,7 @@ from shared.decide.disruption.savings.workload_history import update_history
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import OwnerReference
 from shared.model.core.taints import DISRUPTED
-from shared.model.decisions.run_times import EndedRun, RunTimeRecord, find_interval, get_interval_bounds
+from shared.model.decisions.pod_run_time import EndedRun, RunTimeRecord, find_interval, get_interval_bounds
 from shared.model.decisions.workload_history import WorkloadHistory
 from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import NOW, make_pod

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-SHORTEST_RUN_S: Final = 15
+MIN_RUN_S: Final = 15
 INTERVALS_PER_DOUBLING: Final = 4
-INTERVAL_ENDS_S: Final = tuple(round(SHORTEST_RUN_S * 2 ** (number / INTERVALS_PER_DOUBLING)) for number in range(56))
+INTERVAL_ENDS_S: Final = tuple(round(MIN_RUN_S * 2 ** (number / INTERVALS_PER_DOUBLING)) for number in range(56))
 """The end of each interval of run times, from 15s to 57h: each is 19% longer than the one before."""
 LAST_INTERVAL: Final = len(INTERVAL_ENDS_S) - 1
 """Longer runs are counted in the last interval."""
