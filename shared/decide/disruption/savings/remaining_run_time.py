@@ -6,8 +6,11 @@ pods has ended, so the probability that it is empty is the product of the probab
 activeDeadlineSeconds is an upper bound.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import accumulate
 from math import prod, sqrt
 from typing import Final
 
@@ -20,7 +23,13 @@ from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.savings.run_time_history import find_finite_family
 from shared.decide.disruption.savings.savings_duration import SavingsDuration
 from shared.model.core.formatting import format_count, format_elapsed, join_names
-from shared.model.decisions.pod_run_time import LAST_INTERVAL, MIN_RUN_S, RunTimeRecord, get_interval_bounds
+from shared.model.decisions.pod_run_time import (
+    INTERVAL_ENDS_S,
+    LAST_INTERVAL,
+    MIN_RUN_S,
+    RunTimeRecord,
+    get_interval_bounds,
+)
 from shared.model.kubernetes.pod import Pod
 
 MIN_RUNS: Final = 3
@@ -95,9 +104,11 @@ class RemainingRunTimes:
         return summarize_end(merge_remaining_times(remaining_times)) if remaining_times else None
 
     def _estimate_pods(self, pods: Iterable[Pod]) -> RemainingRunTime | None:
+        pods_with_records = [(pod, self._record_by_family.get(find_finite_family(pod))) for pod in pods]
+        if any(record is None for _, record in pods_with_records):
+            return None
         remaining_times = []
-        for pod in pods:
-            record = self._record_by_family.get(find_finite_family(pod))
+        for pod, record in pods_with_records:
             remaining_time = estimate_remaining_time(record, pod, self._now) if record is not None else None
             if remaining_time is None:
                 return None
@@ -110,27 +121,21 @@ def estimate_remaining_time(record: RunTimeRecord, pod: Pod, now: datetime) -> R
     age_s = max((now - pod.started_at).total_seconds(), 0.0) if pod.started_at is not None else 0.0
     deadline = pod.active_deadline
     bound_s = None if deadline is None else max(deadline.total_seconds() - age_s, 0.0)
-    longer_runs = []
-    for interval, count in record.run_counts:
-        start_s, end_s = get_interval_bounds(interval)
-        if end_s > age_s:
-            first_s = max(start_s, age_s)
-            longer_runs.append((count * (end_s - first_s) / (end_s - start_s), first_s - age_s, end_s - age_s))
-    run_count = sum(weight for weight, _, _ in longer_runs)
-    if run_count < MIN_RUNS:
+    cumulative_counts = _accumulate_counts(record.run_counts)
+    shorter_count = _count_runs_until(age_s, cumulative_counts)
+    longer_count = cumulative_counts[-1] - shorter_count
+    if longer_count < MIN_RUNS:
         return None
     return RemainingRunTime(
         end_probabilities=tuple(
-            1.0
-            if bound_s is not None and time_s >= bound_s
-            else min(
-                sum(weight * _compute_ended_share(time_s, first, last) for weight, first, last in longer_runs)
-                / run_count,
-                1.0,
-            )
-            for time_s in _TIMES_S
+            [
+                1.0
+                if bound_s is not None and time_s >= bound_s
+                else (_count_runs_until(age_s + time_s, cumulative_counts) - shorter_count) / longer_count
+                for time_s in _TIMES_S
+            ]
         ),
-        run_count=run_count,
+        run_count=longer_count,
         bound=None if bound_s is None else timedelta(seconds=bound_s),
         families=(record.family,),
         pod_count=1,
@@ -212,6 +217,18 @@ def limit_to_expected_end(value: CommandValue, end: ExpectedEnd | None) -> Comma
     return msgspec.structs.replace(value, duration=duration)
 
 
-def _compute_ended_share(time_s: float, first_s: float, last_s: float) -> float:
-    """Return the share of runs that have ended at *time_s*, if they end evenly between *first_s* and *last_s*."""
-    return min(max((time_s - first_s) / (last_s - first_s), 0.0), 1.0)
+@lru_cache(maxsize=1024)
+def _accumulate_counts(run_counts: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    """Return, for the end of each interval, how many runs were not longer."""
+    counts = dict(run_counts)
+    return tuple(accumulate(counts.get(interval, 0) for interval in range(LAST_INTERVAL + 1)))
+
+
+def _count_runs_until(time_s: float, cumulative_counts: Sequence[int]) -> float:
+    """Return how many runs were not longer than *time_s*, if the run times of an interval are evenly distributed."""
+    interval = bisect_right(INTERVAL_ENDS_S, time_s)
+    if interval > LAST_INTERVAL:
+        return cumulative_counts[-1]
+    start_s, end_s = get_interval_bounds(interval)
+    count_before = cumulative_counts[interval - 1] if interval else 0
+    return count_before + (cumulative_counts[interval] - count_before) * (time_s - start_s) / (end_s - start_s)
