@@ -14,7 +14,8 @@ SHOW_EXAMPLES: Final = """examples:
 """
 BUILD_EXAMPLES: Final = """examples:
   joiner history build --journal examples/journal             show what would be written; nothing is changed
-  joiner history build --cluster prod --journal s3://BUCKET --write
+  joiner history build --cluster prod --write                 from the bucket of the stack, to its table
+  joiner history build --journal s3://BUCKET --since 72h --table NAME --write
 """
 NOTES: Final = """
 The journal itself has no replica counts. Each decision record (setting `snapshots`, kept for `snapshot-days`) has all

@@ -8,7 +8,7 @@ from typing import Final
 
 from cli.history.page import build_document, render_page
 from cli.history.recorded_history import RecordedHistory, build_recorded_history, open_records, summarize_messages
-from cli.history.table_history import TABLE_VARIABLE, is_table_named, open_table, read_stored_history
+from cli.history.table_history import TABLE_VARIABLE, find_bucket, is_table_named, open_table, read_stored_history
 from cli.history.table_history import write_completed_history as write_history
 from cli.history.workload_selection import select_workloads
 from cli.journal.arguments import get_journal_source
@@ -92,7 +92,10 @@ def _read_records(args: argparse.Namespace, now: datetime) -> tuple[Journal, Rec
 
 
 def _load_journal(args: argparse.Namespace, now: datetime) -> Journal:
-    source = get_journal_source(args)
+    source = get_journal_source(args, is_needed=False)
+    if not source:
+        bucket = find_bucket(args)
+        source = f"s3://{bucket}" if bucket else get_journal_source(args)
     since = args.since or (DEFAULT_PERIOD if source.startswith("s3://") else None)
     return load_journal(source, now, since, is_now=args.now is not None)
 

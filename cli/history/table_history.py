@@ -4,7 +4,7 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cli.aws.session import describe_fault, open_clients
 from cli.facts.stack import list_stack_resources
@@ -17,8 +17,12 @@ from shared.stack_name import format_stack_name
 from shared.store.table_rows import decode_body_text
 from shared.store.workload_history import ROW_KIND, ROW_NAME, encode_workload_history
 
+if TYPE_CHECKING:
+    from shared.aws.clients import Clients
+
 TABLE_VARIABLE: Final = "JOINER_TABLE_NAME"
 _TABLE_RESOURCE: Final = "AWS::DynamoDB::Table"
+_BUCKET_RESOURCE: Final = "AWS::S3::Bucket"
 MAX_ATTEMPTS: Final = 3
 """The functions write the row every 10 minutes: two writes in a row rarely conflict."""
 
@@ -39,17 +43,36 @@ def open_table(args: argparse.Namespace) -> Iterator[tuple[Table, str]]:
 
     with open_clients(args.region, embedded=False) as (clients, _):
         try:
-            name = args.table
-            if not name and (args.cluster or args.stack):
-                stack = args.stack or format_stack_name(args.cluster)
-                resources = list_stack_resources(clients, stack)
-                name = next((physical for kind, _, physical in resources if kind == _TABLE_RESOURCE and physical), "")
-                if not name:
-                    raise InputError(f"stack {stack} has no DynamoDB table: add --table NAME")
+            name = args.table or _find_stack_resource(args, clients, _TABLE_RESOURCE, "--table NAME")
             name = name or os.environ.get(TABLE_VARIABLE, "")
             yield DynamoTable(clients, name), name
         except Fault as fault:
             raise InputError(describe_fault(fault)) from None
+
+
+def find_bucket(args: argparse.Namespace) -> str:
+    """Return the name of the bucket of the stack that *args* name; "" if they name none.
+
+    Raises:
+        InputError: the stack has no bucket, or cannot be read.
+    """
+    if not (args.cluster or args.stack):
+        return ""
+    with open_clients(args.region, embedded=False) as (clients, _):
+        try:
+            return _find_stack_resource(args, clients, _BUCKET_RESOURCE, "--journal s3://BUCKET")
+        except Fault as fault:
+            raise InputError(describe_fault(fault)) from None
+
+
+def _find_stack_resource(args: argparse.Namespace, clients: "Clients", kind: str, option: str) -> str:
+    if not (args.cluster or args.stack):
+        return ""
+    stack = args.stack or format_stack_name(args.cluster)
+    names = [name for listed_kind, _, name in list_stack_resources(clients, stack) if listed_kind == kind and name]
+    if len(names) != 1:
+        raise InputError(f"stack {stack} has {len(names) or 'no'} {kind}: add {option}")
+    return names[0]
 
 
 def read_stored_history(table: Table) -> tuple[WorkloadHistory, int]:

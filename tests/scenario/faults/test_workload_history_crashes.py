@@ -213,6 +213,18 @@ def test_truncated_row_causes_no_forecast_and_is_reported() -> None:
         assert [problem.kind for problem in problems] == [ROW_KIND]
 
 
+def test_without_the_setting_nothing_is_read_written_or_remembered() -> None:
+    recorder = Recorder()
+    ports = recorder.build_ports("one", recorder.memory)
+    ports = replace(ports, settings=replace(ports.settings, workload_history="off"))
+    with hold_lease(ports, PLANNER_LEASE) as fence:
+        assert fence is not None
+        call_count = len(recorder.outside.calls)
+        assert update_forecasts(ports, take_cluster(recorder.outside, 0), fence, recorder.problems) == ((), ())
+        assert len(recorder.outside.calls) == call_count
+    assert recorder.memory == {}
+
+
 def test_recorded_hours_are_those_of_the_clock() -> None:
     recorder = Recorder()
     history = recorder.run()

@@ -121,7 +121,7 @@ def estimate_remaining_time(record: RunTimeRecord, pod: Pod, now: datetime) -> R
     age_s = max((now - pod.started_at).total_seconds(), 0.0) if pod.started_at is not None else 0.0
     deadline = pod.active_deadline
     bound_s = None if deadline is None else max(deadline.total_seconds() - age_s, 0.0)
-    cumulative_counts = _accumulate_counts(record.run_counts)
+    cumulative_counts = _compute_cumulative_counts(record.run_counts)
     shorter_count = _count_runs_until(age_s, cumulative_counts)
     longer_count = cumulative_counts[-1] - shorter_count
     if longer_count < MIN_RUNS:
@@ -218,7 +218,7 @@ def limit_to_expected_end(value: CommandValue, end: ExpectedEnd | None) -> Comma
 
 
 @lru_cache(maxsize=1024)
-def _accumulate_counts(run_counts: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+def _compute_cumulative_counts(run_counts: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
     """Return, for the end of each interval, how many runs were not longer."""
     counts = dict(run_counts)
     return tuple(accumulate(counts.get(interval, 0) for interval in range(LAST_INTERVAL + 1)))

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cli.history import recorded_history, session
+from cli.history import recorded_history, session, table_history
 from cli.history.history_completion import merge_histories
 from cli.history.recorded_history import HistoryBuilder, list_known_hours
 from cli.journal import journal
 from cli.main import main
+from cli.terminal.errors import InputError
 from shared.decide.disruption.savings.workload_forecast import estimate_demand
 from shared.decide.disruption.savings.workload_history import compute_hour_of_week, observe_workloads
 from shared.errors import Forbidden
@@ -156,6 +157,17 @@ def test_build_keeps_the_hours_that_the_functions_observed(folder: str, table: M
     assert {record.means[hour] for record in read_history(table).workloads} == {990}
 
 
+def test_build_reads_no_record_after_the_last_update_of_the_functions(folder: str, table: MemoryTable) -> None:
+    """The functions count the runs that end later: ten runs of 7m end in the first 71m."""
+    recorder = Recorder()
+    started_at = recorder.outside.clock.get_time()
+    stored = replace(recorder.run(), updated_at=started_at + 72 * MINUTE, run_times=())
+    table.write(ROW_KIND, ROW_NAME, encode_workload_history(stored), version=0)
+    assert main(["history", "build", "--journal", folder, "--write", "--table", "t"]) == 0
+    [record] = read_history(table).run_times
+    assert record.run_count == 10
+
+
 def test_write_of_a_function_in_between_is_completed_too(
     folder: str, table: MemoryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +258,36 @@ def test_missing_permission_is_an_error_that_names_the_call(monkeypatch: pytest.
     monkeypatch.setattr(dynamodb.DynamoTable, "read", refuse)
     assert main(["history", "show", "--table", "t", "--region", "us-east-1"]) == 1
     assert "joiner history: Forbidden: dynamodb:GetItem workload-history/workloads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        ((("AWS::S3::Bucket", "Bucket", "joiner-bucket"),), "--journal s3://joiner-bucket: read"),
+        ((), "stack joiner-prod has no AWS::S3::Bucket: add --journal s3://BUCKET"),
+    ],
+)
+def test_bucket_of_the_stack_is_the_default_journal(
+    resources: tuple[tuple[str, str, str], ...], words: str, monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    def fail_to_open(source: str) -> None:
+        raise InputError(f"--journal {source}: read")
+
+    monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
+    monkeypatch.setattr(table_history, "list_stack_resources", lambda *_: resources)
+    monkeypatch.setattr(journal, "open_bucket", fail_to_open)
+    assert main(["history", "build", "--cluster", "prod", "--region", "us-east-1"]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_table_of_the_stack_is_used(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    from shared.aws import dynamodb  # noqa: PLC0415 - imported by the command when it runs
+
+    resources = (("AWS::DynamoDB::Table", "Table", "joiner-prod-table"), ("AWS::S3::Bucket", "Bucket", "b"))
+    monkeypatch.setattr(table_history, "list_stack_resources", lambda *_: resources)
+    monkeypatch.setattr(dynamodb.DynamoTable, "read", lambda *_: None)
+    assert main(["history", "show", "--cluster", "prod", "--region", "us-east-1"]) == 1
+    assert "table joiner-prod-table has no workload history" in capsys.readouterr().err
 
 
 def test_journal_without_records_is_an_error(tmp_path: Path, capsys: Out) -> None:
