@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "doctor": "check that the cluster, the account and the installation are ready and healthy",
     "drift": "list drifted nodes, with the old and the new value",
     "explain": "explain the state of a pod, node, NodePool, NodeClaim or command",
+    "history": "show the workload history, or build it from decision records",
     "lint": "check manifests for mistakes, without a cluster",
     "nodeclass": "show the subnets, images and instance types that an EC2NodeClass selects",
     "pause": "pause disruption or launches for a while",
@@ -27,7 +28,7 @@ COMMANDS: Final = {
     "uninstall": "remove all nodes of Joiner from a cluster, before `cdk destroy`",
 }
 COMMAND_GROUPS: Final = {
-    "Inspect": ("status", "top", "cost", "explain", "drift", "report", "replay"),
+    "Inspect": ("status", "top", "cost", "explain", "drift", "report", "replay", "history"),
     "Plan": ("plan", "consolidate", "rebalance", "catalog", "nodeclass"),
     "Control": ("pause", "resume"),
     "Check": ("doctor", "audit", "lint"),

@@ -59,12 +59,14 @@ def run_disrupt(world: World, trigger: str) -> CycleReport:
         if world.settings.mode != "plan":
             delete_old_commands(commands, world)
         cursor, deadline = read_cursor(world), Deadline(build_time_check(world))
+        forecasts, run_times = update_forecasts(world, cluster, fence, problems)
         inputs = replace(
             build_inputs(world.settings),
             command_states=tuple(commands.values()),
             cursor=cursor.body,
             reported_verdicts=get_reported_verdicts(world.memory),
-            forecasts=update_forecasts(world, cluster, fence, problems),
+            forecasts=forecasts,
+            run_times=run_times,
         )
         report = DecisionDriver(world, fence, cluster).run(decide_disruption(cluster, inputs, deadline), inputs)
         if world.memory is not None:
@@ -90,7 +92,7 @@ def decide_disruption(
     """Advance commands, evaluate every node, begin new commands."""
     cluster_state, settings = ClusterState(cluster), inputs.decode_settings()
     scheduling_options, disruption_settings = build_scheduling_options(settings), build_disruption_settings(settings)
-    disruption_settings = replace(disruption_settings, forecasts=inputs.forecasts)
+    disruption_settings = replace(disruption_settings, forecasts=inputs.forecasts, run_times=inputs.run_times)
     pauses = parse_pause_settings(
         settings.disruption_paused, settings.drift_pause_percent, settings.outcome_check_minutes
     )

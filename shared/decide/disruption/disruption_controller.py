@@ -226,8 +226,8 @@ class _DisruptionController:
     def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
         if not eligible:
             return ""
-        cluster_state, forecasts = self._context.cluster_state, self._context.settings.forecasts
-        evaluator = BalancedEvaluator(cluster_state, candidates, self._prices, forecasts)
+        cluster_state, settings = self._context.cluster_state, self._context.settings
+        evaluator = BalancedEvaluator(cluster_state, candidates, self._prices, settings.forecasts, settings.run_times)
         consolidation, proposed_commands = self._find_deletions(eligible, cursor, evaluator)
         if (
             proposed_commands

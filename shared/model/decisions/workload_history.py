@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from shared.model.decisions.pod_run_time import RunTimeRecord
+
 HOURS_PER_WEEK: Final = 168
 TENTHS_RATIO: Final = 10
 """Replicas are stored in tenths."""
@@ -59,6 +61,8 @@ class WorkloadHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Number of observations in the current hour."""
     dropped_count: int = 0
     """Number of small workloads that did not fit into the stored document."""
+    run_times: tuple[RunTimeRecord, ...] = ()
+    """How long finite pods run, sorted by family; complete until `updated_at`."""
 
 
 class HourlyDemand(msgspec.Struct, frozen=True, kw_only=True, gc=False):

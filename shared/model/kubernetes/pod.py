@@ -91,6 +91,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
     restarts: int = 0
     """Number of restarts of its containers."""
+    restart_policy: str = "Always"
+    active_deadline: timedelta | None = None
+    """activeDeadlineSeconds: how long after its start the kubelet stops it; None: never."""
 
     @property
     def name(self) -> str:
@@ -108,6 +111,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     def is_active(self) -> bool:
         """Return whether the pod runs or will run."""
         return not self.is_terminal() and not self.is_terminating()
+
+    def is_finite(self) -> bool:
+        """Return whether the pod ends by itself: its containers are not restarted when they complete."""
+        return self.restart_policy != "Always" or self.meta.is_owned_by("batch/v1", "Job")
 
     def is_daemon(self) -> bool:
         """Return whether a DaemonSet owns the pod."""

@@ -63,6 +63,8 @@ class PodTemplateSpec(msgspec.Struct, frozen=True, kw_only=True):
     priority: int
     priority_class: str
     grace_period: timedelta
+    restart_policy: str
+    active_deadline: timedelta | None
 
 
 def parse_pod(pod: wire.PodJson) -> Pod:
@@ -86,6 +88,10 @@ def parse_pod_template_spec(spec: wire.PodSpecJson, status: wire.PodStatusJson, 
         priority=spec.priority,
         priority_class=spec.priority_class_name,
         grace_period=_convert_seconds(spec.termination_grace_period_seconds),
+        restart_policy=intern(spec.restart_policy or "Always"),
+        active_deadline=None
+        if spec.active_deadline_seconds is None
+        else _convert_seconds(spec.active_deadline_seconds),
     )
 
 
@@ -100,6 +106,8 @@ def build_pod(template: PodTemplateSpec, metadata: ObjectMetaJson, status: wire.
         priority=template.priority,
         priority_class=template.priority_class,
         grace_period=template.grace_period,
+        restart_policy=template.restart_policy,
+        active_deadline=template.active_deadline,
         started_at=status.start_time,
         conditions=_parse_conditions(status.conditions),
         restarts=sum([container_status.restart_count for container_status in status.container_statuses]),

@@ -183,6 +183,8 @@ class PodSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     priority: int = 0
     priority_class_name: str = ""
     termination_grace_period_seconds: int = 30
+    restart_policy: str = ""
+    active_deadline_seconds: int | None = None
 
 
 class PodStatusJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -23,6 +23,8 @@ COMMAND_LINES: Final = {
     "report": "report - --journal examples/journal",
     "replay": "replay latest --journal examples/journal --without nodepool/default",
     "replay --list": "replay --list --journal examples/journal",
+    "history show": "history show web --journal examples/journal",
+    "history build": "history build --journal examples/journal",
     "plan": f"plan {PODS}",
     "plan --pod": f"plan {PODS} --pod shop/web-1",
     "consolidate": f"consolidate {FLEET} --eviction-price 0.02",

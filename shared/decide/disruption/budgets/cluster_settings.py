@@ -9,6 +9,7 @@ from shared.decide.disruption.budgets.budget import compute_min_allowed
 from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone
 from shared.model.core.metadata import Problem
 from shared.model.core.units import parse_duration
+from shared.model.decisions.pod_run_time import RunTimeRecord
 from shared.model.decisions.workload_history import DemandForecast
 from shared.model.karpenter.node_pool import DisruptionBudget
 
@@ -41,6 +42,8 @@ class DisruptionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
     forecasts: tuple[DemandForecast, ...] = ()
     """How much capacity NodePools will need, by the workload history; empty: there is no history."""
+    run_times: tuple[RunTimeRecord, ...] = ()
+    """How long finite pods run, by the workload history."""
     problem: str = ""
     """Which setting is invalid: no node is disrupted voluntarily until it is corrected."""
 

@@ -19,10 +19,12 @@ from shared.decide.disruption.candidates import Candidate, compute_reschedule_co
 from shared.decide.disruption.savings.command_value import CommandValue, compute_command_value
 from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, EvictionCosts
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
+from shared.decide.disruption.savings.remaining_run_time import RemainingRunTimes, limit_to_expected_end
 from shared.decide.disruption.savings.savings_duration import find_launch_times
 from shared.decide.disruption.savings.workload_forecast import ForecastDurations
 from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
+from shared.model.decisions.pod_run_time import RunTimeRecord
 from shared.model.decisions.workload_history import DemandForecast
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
@@ -54,9 +56,11 @@ class BalancedEvaluator:
         candidates: Mapping[str, Candidate],
         prices: DisruptionPrices = FREE,
         forecasts: Iterable[DemandForecast] = (),
+        run_times: Iterable[RunTimeRecord] = (),
     ) -> None:
         """Sum the NodePools; *candidates*: by name, whether or not a method selects them."""
         self._forecast_durations = ForecastDurations(forecasts, cluster_state)
+        self._remaining_run_times = RemainingRunTimes(run_times, cluster_state.taken_at)
         self._now, self._eviction_costs = cluster_state.taken_at, EvictionCosts(prices)
         self._launch_time_by_pool = find_launch_times(cluster_state.nodes)
         pools = {candidate.pool.name: candidate.pool for candidate in candidates.values()}
@@ -82,8 +86,9 @@ class BalancedEvaluator:
             self._launch_time_by_pool,
             forecast_duration=self._forecast_durations.estimate(targets, removed_share),
         )
-        if value.is_worthwhile():
-            return value
+        limited_value = limit_to_expected_end(value, self._remaining_run_times.estimate(targets))
+        if isinstance(limited_value, ReplacementRefusal) or limited_value.is_worthwhile():
+            return limited_value
         return ReplacementRefusal(reason="PaybackPending", message=value.format_refusal(self._now))
 
     def compute_score(self, pool: str, targets: Iterable[Candidate], saved: float, price: float) -> float:

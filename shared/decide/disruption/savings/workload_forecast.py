@@ -32,7 +32,7 @@ _ONE_HOUR: Final = timedelta(hours=1)
 _HOURS_PER_DAY: Final = 24
 
 
-class _Estimate(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """Replicas of one workload in one hour, in tenths."""
 
     mean: int
@@ -166,15 +166,23 @@ def _estimate_pool_demand(
     return DemandForecast(pool=pool, starts_at=starts_at, hours=tuple(hours), weeks=weighted_weeks // total)
 
 
-def _estimate_replicas(record: WorkloadRecord, workload: ObservedWorkload | None, slot: int) -> _Estimate:
+def estimate_record_replicas(record: WorkloadRecord, slot: int) -> ReplicaEstimate | None:
+    """Return the replicas of *record* in hour *slot* of the week; None if no day is known at that hour."""
     for days in range(HOURS_PER_WEEK // _HOURS_PER_DAY):
         place = (slot - days * _HOURS_PER_DAY) % HOURS_PER_WEEK
         if record.weeks[place]:
-            return _Estimate(mean=record.means[place], error=record.errors[place], weeks=record.weeks[place])
-    return _Estimate(mean=TENTHS_RATIO * workload.replicas if workload is not None else 0, error=0, weeks=0)
+            return ReplicaEstimate(mean=record.means[place], error=record.errors[place], weeks=record.weeks[place])
+    return None
 
 
-def _sum_estimates(estimates: Sequence[tuple[WorkloadRecord, _Estimate]]) -> HourlyDemand:
+def _estimate_replicas(record: WorkloadRecord, workload: ObservedWorkload | None, slot: int) -> ReplicaEstimate:
+    estimate = estimate_record_replicas(record, slot)
+    if estimate is not None:
+        return estimate
+    return ReplicaEstimate(mean=TENTHS_RATIO * workload.replicas if workload is not None else 0, error=0, weeks=0)
+
+
+def _sum_estimates(estimates: Sequence[tuple[WorkloadRecord, ReplicaEstimate]]) -> HourlyDemand:
     """Return the sum of the demands; the errors of workloads are independent of each other."""
     return HourlyDemand(
         cpu_milli=sum(estimate.mean * record.cpu_milli for record, estimate in estimates) // TENTHS_RATIO,

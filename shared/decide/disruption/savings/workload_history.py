@@ -3,7 +3,6 @@
 A workload that has no pods while other pods are observed has 0 replicas. Missing observations change nothing.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -11,10 +10,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from shared.decide.disruption.savings.run_time_history import cut_generated_name, find_family_kind, update_run_times
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import OwnerReference
 from shared.model.core.resources import CPU, MEMORY
+from shared.model.decisions.pod_run_time import EndedRun
 from shared.model.decisions.workload_history import TENTHS_RATIO, ObservedWorkload, WorkloadHistory, WorkloadRecord
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_workload import find_deployment_name
@@ -24,8 +25,6 @@ UPDATE_PERIOD: Final = timedelta(minutes=10)
 MIN_WEIGHT_PERCENT: Final = 30
 """Weight of a new observation after the first weeks: older weeks lose half of their weight within two weeks."""
 MAX_WEEKS: Final = 99
-_JOB_RUN_SUFFIX: Final = re.compile(r"-\d{6,}\Z")
-"""The minute for which a CronJob created the Job: Jobs that differ in it are one family."""
 
 
 def compute_hour_of_week(instant: datetime) -> int:
@@ -47,7 +46,7 @@ def observe_workloads(cluster: ClusterSnapshot) -> tuple[ObservedWorkload, ...]:
 def find_workload_name(pod: Pod) -> str:
     """Return kind, namespace and name of the workload: ``Deployment shop/web``; "" for DaemonSets and bare pods.
 
-    Jobs of one CronJob have one name.
+    Jobs of one CronJob have one name, and so have Jobs whose names differ in a generated suffix.
     """
     owner = next((owner for owner in pod.meta.owners if owner.controller), None)
     if owner is None or owner.kind in ("DaemonSet", "Node"):
@@ -57,11 +56,18 @@ def find_workload_name(pod: Pod) -> str:
 
 
 def update_history(
-    history: WorkloadHistory, observed_workloads: Iterable[ObservedWorkload], now: datetime
+    history: WorkloadHistory,
+    observed_workloads: Iterable[ObservedWorkload],
+    now: datetime,
+    ended_runs: Iterable[EndedRun] = (),
 ) -> WorkloadHistory:
-    """Return *history* with an observation of all workloads at *now*; an earlier observation changes nothing."""
+    """Return *history* with an observation of all workloads at *now*; an earlier observation changes nothing.
+
+    *ended_runs*: the runs of finite pods that ended since the last update.
+    """
     if history.updated_at is not None and now <= history.updated_at:
         return history
+    run_times = update_run_times(history.run_times, ended_runs, history.updated_at, now)
     if history.updated_at is not None and _truncate_to_hour(history.updated_at) != _truncate_to_hour(now):
         history = _close_hour(history, history.updated_at)
     record_by_name = {record.name: record for record in history.workloads}
@@ -81,6 +87,7 @@ def update_history(
         workloads=tuple(record for _, record in sorted(record_by_name.items())),
         updated_at=now,
         observation_count=history.observation_count + 1,
+        run_times=run_times,
     )
 
 
@@ -98,8 +105,8 @@ def _observe(name: str, pods: list[Pod], pool_by_node: Mapping[str, str]) -> Obs
 def _find_family(owner: OwnerReference, pod: Pod) -> tuple[str, str]:
     if deployment_name := find_deployment_name(owner, pod):
         return "Deployment", deployment_name
-    if owner.kind == "Job" and _JOB_RUN_SUFFIX.search(owner.name):
-        return "CronJob", _JOB_RUN_SUFFIX.sub("", owner.name)
+    if owner.kind == "Job":
+        return find_family_kind(owner.kind, owner.name), cut_generated_name(owner.name)
     return owner.kind, owner.name
 
 

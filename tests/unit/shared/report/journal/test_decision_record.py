@@ -171,7 +171,7 @@ def test_pod_snapshot_has_no_fields_for_container_contents() -> None:
     )
     assert pod == {
         *("meta", "spec", "node_name", "nominated_node_name", "phase", "restarts", "priority", "priority_class"),
-        *("grace_period", "started_at", "conditions"),
+        *("grace_period", "started_at", "conditions", "restart_policy", "active_deadline"),
     }
     assert spec == {
         *("requests", "tolerations", "node_selector", "required_terms", "preferred_terms", "pod_affinity"),

@@ -92,6 +92,13 @@ def test_very_long_pod_grace_period_is_clamped() -> None:
     assert pod.grace_period == timedelta(hours=2562047)
 
 
+def test_restart_policy_and_active_deadline_tell_finite_pods() -> None:
+    job_pod: Pod = read("Pod", spec={"restartPolicy": "OnFailure", "activeDeadlineSeconds": 600})
+    service_pod: Pod = read("Pod", spec={})
+    assert (job_pod.is_finite(), job_pod.active_deadline) == (True, timedelta(minutes=10))
+    assert (service_pod.is_finite(), service_pod.active_deadline) == (False, None)
+
+
 def test_pods_of_one_template_share_one_spec_object() -> None:
     def make_replica(number: int) -> dict[str, Any]:
         volume = {"name": f"kube-api-access-{number}", "projected": {"sources": []}}

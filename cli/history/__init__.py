@@ -1,0 +1,1 @@
+"""`joiner history`: the workload history, built from decision records, and shown."""
