@@ -219,9 +219,18 @@ def test_protected_node_is_not_removed_by_a_merged_step() -> None:
 
 
 def test_merged_step_has_no_more_nodes_than_a_command() -> None:
-    names = [f"a{number:03}" for number in range(MAX_TARGETS_PER_COMMAND)]
-    cluster = build_cluster(*(make_old_node(name, "3") for name in names), make_small_node("b", "3"))
-    [first, *_] = take_steps(build_cluster(make_old_node("a000", "3")), {"a000"})
-    large_command = replace(first, targets=tuple(replace(first.targets[0], node=node) for node in cluster.nodes))
-    assert len(large_command.targets) == MAX_TARGETS_PER_COMMAND + 1
-    assert build_net_command(ClusterState(cluster), (large_command,), OPTIONS, FREES_LIMITS) is None
+    cluster = build_cluster(*(make_node_with_pods(f"a{number:03}") for number in range(MAX_TARGETS_PER_COMMAND + 1)))
+    first, second = decide_disruption(cluster, FREES_LIMITS).proposed_commands
+    largest = build_net_command(ClusterState(cluster), (first,), OPTIONS, FREES_LIMITS)
+    assert largest is not None
+    assert len(largest.targets) == MAX_TARGETS_PER_COMMAND
+    larger = replace(first, targets=(*first.targets, *second.targets))
+    assert build_net_command(ClusterState(cluster), (larger,), OPTIONS, FREES_LIMITS) is None
+
+
+def test_empty_node_is_removed_before_the_merged_step() -> None:
+    cluster = build_cluster(make_old_node("a", "3"), make_small_node("b", "3"), make_node_with_pods("e", cpu=2))
+    steps = take_steps(cluster, {"a"}, {"e"}, {"b", NEW})
+    assert [step.reason for step in steps] == ["Underutilized", "Empty", "Underutilized"]
+    net_steps = merge_commands(cluster, steps, OPTIONS, FREES_LIMITS)
+    assert list_targets(net_steps) == [["e"], ["a", "b"]]
