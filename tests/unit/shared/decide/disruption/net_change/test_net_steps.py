@@ -15,9 +15,11 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import DO_NOT_DISRUPT, EVICTION_PRICE, ZONE
 from shared.model.core.metadata import build_pairs
 from shared.model.core.resources import parse_resources
+from shared.model.core.selectors import build_label_selector
 from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.node import Node
+from shared.model.kubernetes.pod import SpreadConstraint
 from shared.state.cluster_state import ClusterState
 from tests.support.catalogues import NOW, make_instance_type, make_node_pool
 from tests.support.disruption_fleet import (
@@ -208,6 +210,35 @@ def test_new_node_is_restricted_to_what_all_of_its_pods_need() -> None:
     assert node.pods == ("shop/on-a", "shop/zonal")
     assert node.requirements[ZONE].values == {"a"}
     assert node.cheapest == replacement.new_nodes[0].cheapest
+
+
+def test_new_node_keeps_the_zone_of_its_cheapest_offering() -> None:
+    """Spread constraints alone would choose a zone with fewer pods, so the node would differ from the simulated one."""
+    spread = SpreadConstraint(topology_key=ZONE, max_skew=2, selector=build_label_selector({"app": "even"}))
+    first_pod, second_pod = (
+        make_web_pod(name, cpu, labels={"app": "even"}, spread=(spread,))
+        for name, cpu in (("x", "1900m"), ("y", "900m"))
+    )
+    cluster = build_cluster(
+        make_old_node("a", "3"), make_node_with_pods("b", second_pod, cpu=2), make_node_with_pods("c", first_pod, cpu=2)
+    )
+    [replacement] = take_steps(cluster, {"a"})
+    [deletion] = take_steps(predict_cluster_after(cluster, (replacement,)), {"b"})
+    assert deletion.moves == (("shop/y", replacement.new_nodes[0].name),)
+    net_step = build_net_command(ClusterState(cluster), (replacement, deletion), OPTIONS, FREES_LIMITS)
+    assert net_step is not None
+    assert net_step.new_nodes[0].requirements[ZONE].values == {"a"}
+
+
+def test_rules_of_the_reason_apply_to_every_node_of_a_merged_step() -> None:
+    cluster = build_cluster(make_old_node("a", "3"), make_small_node("b", "3"))
+    steps = take_steps(cluster, {"a"}, {"b", NEW})
+    state = ClusterState(replace(cluster, node_pools=(replace(FREE, consolidation_policy="WhenEmpty"),)))
+    assert build_net_command(state, steps, OPTIONS, FREES_LIMITS) is None
+    drifted = build_cluster(make_drifted_node("a", "3"), make_drifted_node("b", "3"))
+    drift_steps = take_steps(drifted, {"a"}, {"b"}, {NEW})
+    assert build_net_command(ClusterState(drifted), drift_steps, OPTIONS, FREES_LIMITS) is not None
+    assert build_net_command(ClusterState(cluster), drift_steps, OPTIONS, FREES_LIMITS) is None
 
 
 def test_protected_node_is_not_removed_by_a_merged_step() -> None:
