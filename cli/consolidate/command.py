@@ -40,6 +40,9 @@ EXAMPLES: Final = f"""examples:
   joiner consolidate -f examples/cluster --instance-types examples/catalogue.json            offline
   joiner consolidate -f cluster.json --instance-types catalog.json --until '$/h<12' -o json | jq .after
 
+Steps are merged to their net change: a node that a later step would remove is not launched, unless budgets or other
+rules require separate steps.
+
 The summary compares the result with the lowest cost with all constraints (pauses, budgets, protected pods, policies):
 that of rescheduling all movable pods at once. `joiner rebalance --plan` shows the lowest cost without constraints.
 
@@ -62,7 +65,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=_parse_positive_int, metavar="N", help="stop after N disruption runs; a run can have many steps"
     )
-    parser.add_argument("--max-steps", type=_parse_positive_int, metavar="N", help="stop after N steps")
+    parser.add_argument(
+        "--max-steps", type=_parse_positive_int, metavar="N", help="stop after N steps, counted before they are merged"
+    )
     parser.add_argument(
         "--until", type=_parse_price_limit, metavar="'$/h<12'", help="stop once the nodes cost less than this per hour"
     )

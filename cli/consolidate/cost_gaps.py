@@ -71,7 +71,7 @@ def plan_rebalance(
     cluster_state = ClusterState(cluster)
     paused_reasons = list_paused_reasons(find_pauses(cluster, (), (), PauseSettings())[0]) | DRIFT_REASONS
     report_progress("simulating disruption with all constraints")
-    current_state, steps = take_all_steps(cluster_state, options, settings, paused_reasons)
+    current_state, merge_steps = take_all_steps(cluster_state, options, settings, paused_reasons)
     price = price_after_steps = build_fleet(current_state).price_usd_per_hour
     gaps: list[CostGap] = []
     for cause, (explanation, lift) in _LIFT_BY_CAUSE.items():
@@ -95,7 +95,7 @@ def plan_rebalance(
         price = best_price
     return RebalancePlan(
         before=build_fleet(cluster_state),
-        steps=steps,
+        steps=merge_steps(),
         after_usd_per_hour=price_after_steps,
         gaps=tuple(gaps),
         ideal_usd_per_hour=price,

@@ -1,6 +1,7 @@
 """Simulated disruption, step by step until there is no further command; nothing else changes in the cluster."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -12,6 +13,7 @@ from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.cluster_after_commands import predict_cluster_after
 from shared.decide.disruption.disruption_controller import DisruptionDecision, decide_node_disruption
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
+from shared.decide.disruption.net_change.net_steps import merge_commands
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict
 from shared.model.decisions.placement import SchedulingOptions
@@ -98,11 +100,11 @@ def take_all_steps(
     options: SchedulingOptions,
     settings: DisruptionSettings,
     paused_reasons: Collection[str],
-) -> tuple[ClusterState, tuple[ConsolidationStep, ...]]:
-    """Take steps until there are none; return the cluster after them, and the steps."""
+) -> tuple[ClusterState, Callable[[], tuple[ConsolidationStep, ...]]]:
+    """Take steps until there are none; return the cluster after them, and a function that returns the merged steps."""
     runner = _StepRunner(cluster_state, options, settings, frozenset(paused_reasons), NO_LIMITS)
     runner.run_until_stopped(None)
-    return runner.cluster_state, tuple(runner.steps)
+    return runner.cluster_state, runner.merge_steps
 
 
 class _StepRunner:
@@ -117,9 +119,9 @@ class _StepRunner:
         limits: StepLimits,
     ) -> None:
         self.cluster_state, self._options, self._settings, self._limits = cluster_state, options, settings, limits
-        self._paused_reasons = paused_reasons
-        self._price = build_fleet(cluster_state).price_usd_per_hour
-        self.steps: list[ConsolidationStep] = []
+        self._cluster_before, self._paused_reasons = cluster_state.snapshot, paused_reasons
+        self._price_before = self._price = build_fleet(cluster_state).price_usd_per_hour
+        self._proposed_commands: list[ProposedCommand] = []
         self.last_decision: DisruptionDecision | None = None
         self.stopped: StopReason | None = None
 
@@ -139,19 +141,34 @@ class _StepRunner:
             if self.stopped is not None:
                 return
             if report_run is not None:
-                report_run(len(self.steps), self._price)
+                report_run(len(self._proposed_commands), self._price)
         self.stopped = "runs"
 
     def _take(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         taken_commands: list[ProposedCommand] = []
         for proposed_command in proposed_commands:
-            self.stopped = self._limits.find_reached_limit(len(self.steps), self._price)
+            self.stopped = self._limits.find_reached_limit(len(self._proposed_commands), self._price)
             if self.stopped is not None:
                 break
             taken_commands.append(proposed_command)
             self._price -= proposed_command.savings_usd_per_hour
-            self.steps.append(ConsolidationStep(proposed_command=proposed_command, price_usd_per_hour=self._price))
+            self._proposed_commands.append(proposed_command)
         self.cluster_state = ClusterState(predict_cluster_after(self.cluster_state.snapshot, taken_commands))
+
+    def merge_steps(self) -> tuple[ConsolidationStep, ...]:
+        """Return the steps, merged to their net change: none removes a node that an earlier one has launched."""
+        with pause_garbage_collection():
+            net_commands = merge_commands(self._cluster_before, self._proposed_commands, self._options, self._settings)
+        return self._build_steps(net_commands)
+
+    def _build_steps(self, proposed_commands: Sequence[ProposedCommand]) -> tuple[ConsolidationStep, ...]:
+        """Return *proposed_commands* with the cost of the fleet after each of them."""
+        savings = (-command.savings_usd_per_hour for command in proposed_commands)
+        _, *prices = accumulate(savings, initial=self._price_before)
+        return tuple(
+            ConsolidationStep(proposed_command=command, price_usd_per_hour=price)
+            for command, price in zip(proposed_commands, prices, strict=True)
+        )
 
     def build_result(self, before: Fleet, ideal_cost: float) -> ConsolidationResult:
         """Return the result, with the verdicts on nodes that still exist."""
@@ -164,7 +181,7 @@ class _StepRunner:
         return ConsolidationResult(
             before=before,
             after=after,
-            steps=tuple(self.steps),
+            steps=self._build_steps(self._proposed_commands) if self.stopped == "interrupted" else self.merge_steps(),
             blocked=tuple(verdict for verdict in blocked if verdict.node not in underway),
             kept_verdicts=tuple(verdict for verdict in verdicts if isinstance(verdict, KeptVerdict)),
             underway=tuple(verdict for verdict in blocked if verdict.node in underway),

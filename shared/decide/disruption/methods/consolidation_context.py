@@ -12,8 +12,9 @@ from shared.decide.disruption.savings.command_value import CommandValue, merge_v
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.savings.savings_duration import MAX_SAVINGS_DURATION
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
-from shared.model.core.formatting import format_usd_per_hour
+from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.decisions.disruption_verdict import KeptVerdict
+from shared.model.decisions.placement import NewNodeClaim
 from shared.model.kubernetes.pod import Pod
 
 UNDERUTILIZED_REASON: Final = "Underutilized"
@@ -117,6 +118,35 @@ class ConsolidationContext:
             value=value,
             message=f"{subject} fit on other nodes"
             + ("" if value is not None and value.cost.usd > 0 else f"; saves {format_usd_per_hour(savings)}"),
+        )
+
+    def build_replacement(
+        self,
+        targets: Sequence[Candidate],
+        new_nodes: Sequence[NewNodeClaim],
+        moves: tuple[tuple[str, str], ...],
+        value: CommandValue,
+    ) -> ProposedCommand:
+        """Return a proposed command that replaces *targets* with *new_nodes*; *moves*: nodes of their pods."""
+        price = sum_prices(targets)
+        offering = new_nodes[0].cheapest
+        new_nodes_text = (
+            f"{offering.instance_type} {offering.capacity_type} in {offering.zone} "
+            f"({format_usd_per_hour(offering.price_usd_per_hour)})"
+            if len(new_nodes) == 1
+            else f"{len(new_nodes)} cheaper nodes"
+        )
+        return ProposedCommand(
+            method="SingleNode" if len(targets) == 1 else "MultiNode",
+            reason=UNDERUTILIZED_REASON,
+            targets=tuple(targets),
+            new_nodes=tuple(new_nodes),
+            moves=moves,
+            price_usd_per_hour=price,
+            value=value,
+            message=(
+                f"replaces {format_count(len(targets), 'node')} ({format_usd_per_hour(price)}) with {new_nodes_text}"
+            ),
         )
 
     def _get_value(self, targets: Sequence[Candidate], savings_usd_per_hour: float) -> CommandValue | None:

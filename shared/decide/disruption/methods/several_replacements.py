@@ -10,7 +10,6 @@ from shared.decide.disruption.methods.replacement_result import Replacement
 from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
-from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.core.labels import SPOT
 from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND
 
@@ -139,8 +138,7 @@ class SeveralReplacements:
         if (
             len(open_nodes) > 1 and not unplaced_classes
         ):  # a single new node is left to consolidation, which has more instance types to choose from
-            cost_ratio = MAX_COST_RATIO if len(open_nodes) < len(targets) else MAX_COST_RATIO_WITHOUT_FEWER_NODES
-            replacements = self._find_replacements_below(targets, open_nodes, cost_ratio * price)
+            replacements = self.find_cheaper_nodes(targets, open_nodes)
         savings = price - sum(replacement.cheapest.price_usd_per_hour for replacement in replacements)
         value = self._context.evaluate_savings(targets, savings)
         if not replacements or not isinstance(value, CommandValue):
@@ -159,19 +157,14 @@ class SeveralReplacements:
         pod_moves = list_pod_moves(simulation, savepoint.placements, node_name_by_number)
         simulation.commit()
         simulation.seal_open_nodes()
-        return ProposedCommand(
-            method="SingleNode" if len(targets) == 1 else "MultiNode",
-            reason=UNDERUTILIZED_REASON,
-            targets=tuple(targets),
-            new_nodes=tuple(new_nodes),
-            moves=pod_moves,
-            price_usd_per_hour=price,
-            value=value,
-            message=(
-                f"replaces {format_count(len(targets), 'node')} ({format_usd_per_hour(price)}) with "
-                f"{len(new_nodes)} cheaper nodes"
-            ),
-        )
+        return self._context.build_replacement(targets, new_nodes, pod_moves, value)
+
+    def find_cheaper_nodes(
+        self, targets: Sequence[Candidate], open_nodes: Sequence[OpenNodeClaim]
+    ) -> list[Replacement]:
+        """Return replacements for *open_nodes* that together save enough, however they are launched, or none."""
+        cost_ratio = MAX_COST_RATIO if len(open_nodes) < len(targets) else MAX_COST_RATIO_WITHOUT_FEWER_NODES
+        return self._find_replacements_below(targets, open_nodes, cost_ratio * sum_prices(targets))
 
     def _find_replacements_below(
         self, targets: Sequence[Candidate], open_nodes: Sequence[OpenNodeClaim], max_price: float

@@ -268,21 +268,4 @@ class SingleAndMultiNodeConsolidation:
             return self._context.build_deletion(targets, list_pod_moves(simulation, moves, {}))
         node = self._context.replacement_finder.accept(replacement, self._context.simulation.movable_pods)
         names = {len(simulation.packing.existing_nodes) + open_count_before: node.name}
-        price = sum_prices(targets)
-        offering = node.cheapest
-        offering_text = (
-            f"{offering.instance_type} {offering.capacity_type} in {offering.zone} "
-            f"({format_usd_per_hour(offering.price_usd_per_hour)})"
-        )
-        return ProposedCommand(
-            method="SingleNode" if len(targets) == 1 else "MultiNode",
-            reason=UNDERUTILIZED_REASON,
-            targets=tuple(targets),
-            new_nodes=(node,),
-            moves=list_pod_moves(simulation, moves, names),
-            price_usd_per_hour=price,
-            value=value,
-            message=(
-                f"replaces {format_count(len(targets), 'node')} ({format_usd_per_hour(price)}) with {offering_text}"
-            ),
-        )
+        return self._context.build_replacement(targets, (node,), list_pod_moves(simulation, moves, names), value)

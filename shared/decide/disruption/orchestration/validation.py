@@ -10,13 +10,12 @@ from shared.decide.disruption.consolidation_policy import (
     explain_replacement_refusal,
 )
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
-from shared.decide.disruption.simulation.simulation import SchedulingSimulation
+from shared.decide.disruption.simulation.new_nodes import open_planned_node
 from shared.model.core.formatting import format_count, join_names
-from shared.model.core.labels import INSTANCE_TYPE, NODEPOOL
+from shared.model.core.labels import NODEPOOL
 from shared.model.decisions.command import CommandInvalidation, DisruptionCommand
 from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.karpenter.node_claim import NodeClaim
 from shared.state.cluster_state import ClusterState
 
 DEFAULT_SCHEDULING_OPTIONS = SchedulingOptions()
@@ -104,7 +103,9 @@ def _check_placement(
     simulation.begin(max_new_nodes=len(command.replacements))
     number_by_node = dict(simulation.node_numbers)
     for replacement in command.replacements:
-        number = _open_replacement(simulation, replacement.claim)
+        number = open_planned_node(
+            simulation, replacement.claim.meta.get_label(NODEPOOL), replacement.claim.requirements
+        )
         if number is None:
             return CommandInvalidation(message=f"replacement {replacement.claim.name} can no longer be launched")
         number_by_node[replacement.claim.name] = len(simulation.packing.existing_nodes) + number
@@ -124,15 +125,4 @@ def _check_placement(
         )
     if [node.mask for node in simulation.packing.open_nodes] != type_masks:
         return CommandInvalidation(message="some instance types of a replacement no longer fit its pods")
-    return None
-
-
-def _open_replacement(simulation: SchedulingSimulation, claim: NodeClaim) -> int | None:
-    """Open a node for *claim* with all of its instance types; return its index, or None if that is not possible."""
-    for template in simulation.packing.templates:
-        if template.pool.name != claim.meta.get_label(NODEPOOL):
-            continue
-        state = template.narrow(template.initial_state, claim.requirements.without((INSTANCE_TYPE,)))
-        mask = 0 if state is None else state.mask & template.type_index.find_by_name(claim.requirements[INSTANCE_TYPE])
-        return None if state is None or not mask else simulation.packing.open_node(template, state, mask)
     return None
