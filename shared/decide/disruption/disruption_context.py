@@ -11,7 +11,6 @@ from shared.decide.disruption.consolidation_policy import is_within_consolidate_
 from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.drift.drifted_condition import find_recovered_claims
 from shared.decide.disruption.methods.replacement import ReplacementFinder
-from shared.decide.disruption.methods.simulation_cache import LAST_TRIALS, TrialMemory, build_trial_key
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
@@ -142,18 +141,6 @@ class DisruptionContext:
             max_instance_types=self.options.max_instance_types,
             claim_names=frozenset(claim.name for claim in self.cluster_state.snapshot.node_claims),
         )
-
-    def find_trial_memory(self, setup: SimulationSetup, removed_nodes: Collection[str]) -> TrialMemory:
-        """Return the memory of trials for the simulation of *setup* without *removed_nodes*; nothing was moved yet."""
-        key = build_trial_key(
-            self.cluster_state.snapshot,
-            setup,
-            self.options,
-            self.settings,
-            self.command_nodes.union(removed_nodes),
-            self.expected_node_by_pod,
-        )
-        return LAST_TRIALS.find_memory(key)
 
     def close_recently_changed_nodes(self, setup: SimulationSetup) -> None:
         """Seal the nodes within their consolidateAfter, as consolidation requires."""

@@ -253,9 +253,8 @@ class _DisruptionController:
         setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible)
         context.close_recently_changed_nodes(setup)
         extra_costs = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
-        memory = None if self._simulation_setup else context.find_trial_memory(setup, self._disrupted_nodes)
         checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.evaluate)
-        consolidation = Consolidation(ConsolidationContext(setup, checks, extra_costs, self._is_time_over, memory))
+        consolidation = Consolidation(ConsolidationContext(setup, checks, extra_costs, self._is_time_over))
         return consolidation, consolidation.find_deletions(rotate_to_cursor(cursor, eligible))
 
     def _find_pause_verdict(self, candidate: Candidate, reason: str) -> KeptVerdict | None:

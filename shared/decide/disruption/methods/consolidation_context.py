@@ -7,7 +7,6 @@ from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
-from shared.decide.disruption.methods.simulation_cache import TrialMemory
 from shared.decide.disruption.savings.command_value import CommandValue, merge_values
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.disruption.savings.savings_duration import MAX_SAVINGS_DURATION
@@ -31,13 +30,8 @@ class ConsolidationContext:
         checks: tuple[ReplacementFinder, BudgetTracker, SavingsCheck],
         extra_cost_by_pool: Mapping[str, float],
         is_over: Callable[[], bool],
-        trial_memory: TrialMemory | None = None,
     ) -> None:
-        """Search in the simulation of *setup*; *extra_cost_by_pool*: cost of a node in addition to its instance.
-
-        *trial_memory*: trials in an equal simulation.
-        """
-        self._trial_memory = trial_memory
+        """Search in the simulation of *setup*; *extra_cost_by_pool*: cost of a node in addition to its instance."""
         self.setup, self.simulation = setup, setup.simulation
         self.replacement_finder, self.budget_tracker, self.evaluate_savings = checks
         self.extra_cost_by_pool, self.is_over = extra_cost_by_pool, is_over
@@ -46,11 +40,6 @@ class ConsolidationContext:
         """Names of candidates that were not reached within the time limit, in order."""
         self.disrupted_nodes: set[str] = set()
         self.expected_pod_by_node: dict[str, str] = {}
-
-    @property
-    def trial_memory(self) -> TrialMemory | None:
-        """The memory of trials; None from the first command on, which changes the simulation."""
-        return self._trial_memory if not self.disrupted_nodes else None
 
     def record_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         """Record which nodes are disrupted and where their pods are expected; nodes that expect pods stay for now."""
@@ -87,15 +76,12 @@ class ConsolidationContext:
 
         It is checked if evictions have a price, unless the targets have been quiet for a day. The targets are cleared.
         """
-        return self.needs_certain_placement(targets) and not self.simulation.can_place_smallest_first(pods)
-
-    def needs_certain_placement(self, targets: Sequence[Candidate]) -> bool:
-        """Return whether the pods of *targets* must fit on the other nodes in more than one order."""
         value = self.evaluate_savings(targets, sum_prices(targets))
         return (
             isinstance(value, CommandValue)
             and value.cost.evictions_usd > 0
             and value.duration.expected < MAX_SAVINGS_DURATION
+            and not self.simulation.can_place_smallest_first(pods)
         )
 
     def count_new_nodes(self) -> int:

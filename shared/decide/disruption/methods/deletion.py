@@ -30,7 +30,7 @@ class DeletionSearch:
             if not self._context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
                 continue
             value = self._context.evaluate_savings((candidate,), candidate.price_usd_per_hour)
-            if isinstance(value, CommandValue) and self._is_deletable(candidate, deletable_candidates):
+            if isinstance(value, CommandValue) and self._is_deletable(candidate):
                 deletable_candidates.append(candidate)
                 self._context.budget_tracker.reserve((candidate,))
         self._context.budget_tracker.release(deletable_candidates)
@@ -38,21 +38,13 @@ class DeletionSearch:
         simulation.roll_back()
         return self._confirm_deletions(deletable_candidates, node_by_pod)
 
-    def _is_deletable(self, candidate: Candidate, earlier_candidates: Iterable[Candidate]) -> bool:
-        """Return whether *candidate* can be removed after *earlier_candidates*; if so, remove it."""
-        simulation, memory = self._context.simulation, self._context.trial_memory
-        trial_key = ("deletion", tuple(earlier.name for earlier in earlier_candidates), candidate.name)
-        if memory is not None and memory.get(*trial_key) is False:
-            return False
+    def _is_deletable(self, candidate: Candidate) -> bool:
+        simulation = self._context.simulation
         simulation.begin()
         pods = simulation.clear_node(simulation.node_numbers[candidate.name])
-        if self._context.is_placement_uncertain((candidate,), pods):
+        is_uncertain = self._context.is_placement_uncertain((candidate,), pods)
+        if is_uncertain or simulation.place_pods(pods) or self._context.find_unplannable_pod(candidate):
             simulation.roll_back()
-            return False
-        if simulation.place_pods(pods) or self._context.find_unplannable_pod(candidate):
-            simulation.roll_back()
-            if memory is not None:
-                memory.record(False, *trial_key)  # noqa: FBT003 - the result of the trial
             return False
         simulation.commit()
         return True

@@ -37,8 +37,6 @@ class SeveralReplacements:
         self._tried_sets: set[frozenset[str]] = set()
         self._candidates_to_prepare: Sequence[Candidate] | None = None
         """The candidates of the warm start; None: it is prepared."""
-        self._warm_start_nodes: tuple[str, ...] | None = None
-        """Names of the nodes whose pods are part of the warm start; None: not known yet."""
 
     def find_replacements(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
         """Return proposed commands that replace several nodes by several cheaper ones."""
@@ -78,14 +76,9 @@ class SeveralReplacements:
         Until then, nothing has changed in the simulation and in the budgets.
         """
         if self._candidates_to_prepare is not None:
-            nodes = self._list_warm_start_nodes(self._candidates_to_prepare)
-            self._context.simulation.prepare_warm_start(self._context.simulation.list_pods_on(nodes))
+            simulation, candidates = self._context.simulation, self._filter_within_budget(self._candidates_to_prepare)
+            simulation.prepare_warm_start(simulation.list_pods_on(candidate.name for candidate in candidates))
             self._candidates_to_prepare = None
-
-    def _list_warm_start_nodes(self, candidates: Sequence[Candidate]) -> tuple[str, ...]:
-        if self._warm_start_nodes is None:
-            self._warm_start_nodes = tuple(candidate.name for candidate in self._filter_within_budget(candidates))
-        return self._warm_start_nodes
 
     def _can_be_replaced(self, targets: Sequence[Candidate]) -> bool:
         return self._context.replacement_finder.spot_to_spot or any(target.capacity_type != SPOT for target in targets)
@@ -121,12 +114,6 @@ class SeveralReplacements:
         )
 
     def _replace_set(self, targets: list[Candidate], max_cost_ratio: float) -> ProposedCommand | None:
-        memory = self._context.trial_memory
-        trial_key = ("several", max_cost_ratio, *(target.name for target in targets))
-        if memory is not None:
-            trial_key = (*trial_key, self._list_warm_start_nodes(self._candidates_to_prepare or ()))
-            if memory.get(*trial_key) is False:
-                return None
         self._prepare_warm_start()
         simulation, open_count_before = self._context.simulation, self._context.count_new_nodes()
         savepoint = simulation.begin()
@@ -143,8 +130,6 @@ class SeveralReplacements:
         value = self._context.evaluate_savings(targets, savings)
         if not replacements or not isinstance(value, CommandValue):
             simulation.roll_back()
-            if memory is not None and not replacements:
-                memory.record(False, *trial_key)  # noqa: FBT003 - the result of the trial
             return None
         new_nodes = [
             self._context.replacement_finder.accept(replacement, simulation.movable_pods)

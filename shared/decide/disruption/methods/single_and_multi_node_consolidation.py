@@ -15,10 +15,8 @@ from shared.decide.disruption.methods.consolidation_context import (
 )
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement_result import Replacement
-from shared.decide.disruption.methods.simulation_cache import RemovalTrial
 from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
-from shared.decide.disruption.simulation.node_removal import NodeRemoval
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
@@ -78,13 +76,12 @@ class SingleAndMultiNodeConsolidation:
         if not self._context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
             self.candidates_over_budget.append(candidate)
             return 0.0
-        value = self._find_recorded_value([candidate])
-        if value is None:
-            simulation, open_count_before = self._context.simulation, self._context.count_new_nodes()
-            simulation.begin(max_new_nodes=1)
-            pods = simulation.clear_node(simulation.node_numbers[candidate.name])
-            value = self._simulate_removal([candidate], open_count_before, pods)
-            simulation.roll_back()
+        simulation = self._context.simulation
+        simulation.begin(max_new_nodes=1)
+        value = self._simulate_removal(
+            [candidate], self._context.count_new_nodes(), simulation.clear_node(simulation.node_numbers[candidate.name])
+        )
+        simulation.roll_back()
         if isinstance(value, ReplacementRefusal):
             self._context.kept_verdicts[candidate.name] = KeptVerdict(
                 node=candidate.name, reason=value.reason, message=value.message
@@ -94,88 +91,33 @@ class SingleAndMultiNodeConsolidation:
             self._worthwhile_nodes.add(candidate.name)
         return value.net_usd_per_hour
 
-    def _find_recorded_value(self, targets: Sequence[Candidate]) -> CommandValue | ReplacementRefusal | None:
-        """Return what `_simulate_removal` would return for *targets*, by the memory; None: simulate it."""
-        memory = self._context.trial_memory
-        trial = memory.get("removal", *(target.name for target in targets)) if memory is not None else None
-        if not isinstance(trial, RemovalTrial):
-            return None
-        must_be_certain = self._context.needs_certain_placement(targets)
-        if must_be_certain and trial.fits_smallest_first is None:
-            return None
-        return self._evaluate_trial(trial, targets, must_be_certain=must_be_certain)
-
     def _simulate_removal(
-        self,
-        targets: Sequence[Candidate],
-        open_count_before: int,
-        pods: Iterable[Pod],
-        *,
-        is_recorded: bool = True,
+        self, targets: Sequence[Candidate], open_count_before: int, pods: Iterable[Pod]
     ) -> CommandValue | ReplacementRefusal:
-        """Place *pods* and return the value if *targets* are removed, or the reason why that is not possible.
-
-        *is_recorded*: the nodes were removed one after the other, and a later run may do the same.
-        """
+        """Place *pods* and return the value if *targets* are removed, or the reason why that is not possible."""
         removed_pods = list(pods)
-        must_be_certain = self._context.needs_certain_placement(targets)
-        fits_smallest_first = (
-            self._context.simulation.can_place_smallest_first(removed_pods) if must_be_certain else None
-        )
-        trial = self._try_removal(targets, open_count_before, removed_pods, fits_smallest_first=fits_smallest_first)
-        if is_recorded and (memory := self._context.trial_memory) is not None:
-            memory.record(trial, "removal", *(target.name for target in targets))
-        return self._evaluate_trial(trial, targets, must_be_certain=must_be_certain)
-
-    def _try_removal(
-        self,
-        targets: Sequence[Candidate],
-        open_count_before: int,
-        pods: list[Pod],
-        *,
-        fits_smallest_first: bool | None,
-    ) -> RemovalTrial:
-        """Place *pods* and return the result, which does not depend on the time."""
-        unplaced_classes = self._context.simulation.place_pods(pods)
+        is_uncertain = self._context.is_placement_uncertain(targets, removed_pods)
+        unplaced_classes = self._context.simulation.place_pods(removed_pods)
         unplannable_pod = next(
             (name for candidate in targets if (name := self._context.find_unplannable_pod(candidate))), ""
         )
-        replacement: ReplacementRefusal | Replacement | None = None
-        open_nodes = self._context.simulation.packing.open_nodes[open_count_before:]
         if unplannable_pod:
-            replacement = ReplacementRefusal(
+            return ReplacementRefusal(
                 reason="PodNotPlannable",
                 message=f"pod {unplannable_pod}: {self._context.setup.unplannable_pods[unplannable_pod].message}",
             )
-        elif unplaced_classes:
-            replacement = self._explain_unplaced(unplaced_classes)
-        elif open_nodes:
-            replacement = self._context.replacement_finder.find_cheaper(open_nodes[0], targets)
-            if isinstance(replacement, ReplacementRefusal):
-                replacement = self._explain_refusal(replacement, open_nodes[0], sum_prices(targets))
-        if isinstance(replacement, ReplacementRefusal):
-            return RemovalTrial(
-                refusal=replacement,
-                is_placed=not unplaced_classes and not unplannable_pod,
-                fits_smallest_first=fits_smallest_first,
-            )
-        return RemovalTrial(
-            replacement_usd_per_hour=replacement.cheapest.price_usd_per_hour if replacement is not None else None,
-            fits_smallest_first=fits_smallest_first,
-        )
-
-    def _evaluate_trial(
-        self, trial: RemovalTrial, targets: Sequence[Candidate], *, must_be_certain: bool
-    ) -> CommandValue | ReplacementRefusal:
-        """Return the value now, if *targets* are removed as in *trial*, or the reason why that is not possible."""
+        if unplaced_classes:
+            return self._explain_unplaced(unplaced_classes)
         price = sum_prices(targets)
-        if trial.refusal is not None:
-            return trial.refusal
-        if trial.replacement_usd_per_hour is not None:
-            return self._context.evaluate_savings(targets, price - trial.replacement_usd_per_hour)
-        if must_be_certain and not trial.fits_smallest_first:
+        open_nodes = self._context.simulation.packing.open_nodes[open_count_before:]
+        if not open_nodes and is_uncertain:
             return ReplacementRefusal(reason="PlacementUncertain", message=UNCERTAIN_MESSAGE)
-        return self._context.evaluate_savings(targets, price)
+        if not open_nodes:
+            return self._context.evaluate_savings(targets, price)
+        replacement = self._context.replacement_finder.find_cheaper(open_nodes[0], targets)
+        if isinstance(replacement, ReplacementRefusal):
+            return self._explain_refusal(replacement, open_nodes[0], price)
+        return self._context.evaluate_savings(targets, price - replacement.cheapest.price_usd_per_hour)
 
     def _explain_unplaced(self, unplaced_classes: Sequence[PodEquivalenceClass]) -> ReplacementRefusal:
         is_node_opened = self._context.simulation.packing.max_new_nodes == 0
@@ -193,13 +135,16 @@ class SingleAndMultiNodeConsolidation:
         )
 
     def _grow_set(self, seed: Candidate, other_candidates: Iterable[Candidate], trials: int) -> ProposedCommand | None:
+        simulation, open_count_before = self._context.simulation, self._context.count_new_nodes()
         if not self._context.budget_tracker.has_budget_for((seed,), UNDERUTILIZED_REASON):
             return None
         targets, net_savings = [seed], self._single_net_savings.get(seed.name, 0.0)
         is_worthwhile = seed.name in self._worthwhile_nodes
-        removal = NodeRemoval(self._context.simulation, seed.name)
-        if not self._can_place_seed(seed, removal):
-            removal.roll_back()
+        simulation.begin(max_new_nodes=1)
+        if simulation.place_pods(
+            simulation.clear_node(simulation.node_numbers[seed.name])
+        ) or self._context.find_unplannable_pod(seed):
+            simulation.roll_back()
             return None
         for candidate in other_candidates:
             if trials <= 0 or self._context.is_over():
@@ -209,46 +154,29 @@ class SingleAndMultiNodeConsolidation:
             ):
                 continue
             trials -= 1
-            min_savings = net_savings + self._single_net_savings.get(candidate.name, 0.0) + MIN_SAVINGS_USD_PER_HOUR
-            set_value = self._try_growth(removal, targets, candidate, min_savings)
-            if set_value is not None:
-                targets.append(candidate)
-                net_savings, is_worthwhile = set_value.net_usd_per_hour, True
-        removal.roll_back()
+            simulation.begin(max_new_nodes=1 - (len(simulation.packing.open_nodes) - open_count_before))
+            set_value = self._simulate_removal(
+                [*targets, candidate], open_count_before, simulation.clear_node(simulation.node_numbers[candidate.name])
+            )
+            if (
+                isinstance(set_value, ReplacementRefusal)
+                or set_value.net_usd_per_hour
+                <= net_savings + self._single_net_savings.get(candidate.name, 0.0) + MIN_SAVINGS_USD_PER_HOUR
+            ):
+                simulation.roll_back()
+                continue
+            simulation.commit()
+            targets.append(candidate)
+            net_savings, is_worthwhile = set_value.net_usd_per_hour, True
+        simulation.roll_back()
         return self._confirm_set(targets) if is_worthwhile else None
-
-    def _can_place_seed(self, seed: Candidate, removal: NodeRemoval) -> bool:
-        memory = self._context.trial_memory
-        trial = memory.get("removal", seed.name) if memory is not None else None
-        if isinstance(trial, RemovalTrial):
-            return trial.is_placed
-        return removal.can_place_first() and not self._context.find_unplannable_pod(seed)
-
-    def _try_growth(
-        self, removal: NodeRemoval, targets: Sequence[Candidate], candidate: Candidate, min_savings: float
-    ) -> CommandValue | None:
-        """Remove *candidate* on top of *targets* if the net savings are above *min_savings*; return the value."""
-        enlarged_targets = [*targets, candidate]
-        recalled_value = self._find_recorded_value(enlarged_targets)
-        if recalled_value is not None:
-            if isinstance(recalled_value, ReplacementRefusal) or recalled_value.net_usd_per_hour <= min_savings:
-                return None
-            removal.add_without_trial(candidate.name)
-            return recalled_value
-        pods = removal.begin_trial(candidate.name)
-        set_value = self._simulate_removal(enlarged_targets, removal.open_count_before, pods)
-        if isinstance(set_value, ReplacementRefusal) or set_value.net_usd_per_hour <= min_savings:
-            removal.roll_back_trial()
-            return None
-        removal.commit_trial(candidate.name)
-        return set_value
 
     def _confirm_set(self, targets: list[Candidate]) -> ProposedCommand | None:
         simulation = self._context.simulation
         while targets:
             open_count_before, savepoint = self._context.count_new_nodes(), simulation.begin(max_new_nodes=1)
             pods = [pod for target in targets for pod in simulation.clear_node(simulation.node_numbers[target.name])]
-            value = self._simulate_removal(targets, open_count_before, pods, is_recorded=False)
+            value = self._simulate_removal(targets, open_count_before, pods)
             if isinstance(value, CommandValue) and value.savings_usd_per_hour > MIN_SAVINGS_USD_PER_HOUR:
                 proposed_command = self._build_proposed_command(targets, open_count_before, savepoint.placements, value)
                 simulation.commit()
