@@ -1,6 +1,7 @@
 """Proposed commands: what a disruption method has found before it becomes a disruption command."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -9,9 +10,18 @@ from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.scheduling.templates.node_claim_builder import build_node_claim
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.action import CreateNodeClaim
-from shared.model.decisions.command import CommandReason, CommandTarget, DisruptionCommand, Method, build_command
+from shared.model.decisions.command import (
+    MAX_TARGETS_PER_COMMAND,
+    CommandReason,
+    CommandTarget,
+    DisruptionCommand,
+    Method,
+    build_command,
+)
 from shared.model.decisions.placement import NewNodeClaim
 from shared.model.karpenter.node_claim import NodeClaim
+
+EMPTY_REASON: Final = "Empty"
 
 
 class ProposedCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +56,24 @@ class ProposedCommand(msgspec.Struct, frozen=True, kw_only=True):
     def savings_usd_per_hour(self) -> float:
         """The savings if each replacement is launched as its cheapest offering."""
         return self.price_usd_per_hour - sum(node.cheapest.price_usd_per_hour for node in self.new_nodes)
+
+
+def build_emptiness_commands(candidates: Sequence[Candidate]) -> list[ProposedCommand]:
+    """Return proposed commands that delete the empty *candidates*."""
+    target_groups = (
+        tuple(candidates[start : start + MAX_TARGETS_PER_COMMAND])
+        for start in range(0, len(candidates), MAX_TARGETS_PER_COMMAND)
+    )
+    return [
+        ProposedCommand(
+            method="Emptiness",
+            reason=EMPTY_REASON,
+            targets=targets,
+            price_usd_per_hour=sum_prices(targets),
+            message="no pod on the node would have to move",
+        )
+        for targets in target_groups
+    ]
 
 
 def sum_prices(targets: Iterable[Candidate]) -> float:

@@ -58,7 +58,7 @@ class SingleAndMultiNodeConsolidation:
                 ]
                 candidates = candidates[:position]
                 break
-            self._single_net_savings[candidate.name] = self._evaluate_single(candidate)
+            self._single_net_savings[candidate.name] = self.evaluate_single(candidate)
         trials = min(max(MAX_SET_TRIALS_PER_RUN // max(len(candidates), 1), MIN_TRIALS_PER_SET), MAX_TRIALS_PER_SET)
         for position, seed in enumerate(candidates):
             if self._context.is_over():
@@ -71,14 +71,14 @@ class SingleAndMultiNodeConsolidation:
                 self._context.record_commands((proposed_command,))
         return proposed_commands
 
-    def _evaluate_single(self, candidate: Candidate) -> float:
+    def evaluate_single(self, candidate: Candidate) -> float:
         """Return the net savings if *candidate* is removed alone, or 0 and record why that is not possible."""
         if not self._context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
             self.candidates_over_budget.append(candidate)
             return 0.0
         simulation = self._context.simulation
         simulation.begin(max_new_nodes=1)
-        value = self._simulate_removal(
+        value = self.simulate_removal(
             [candidate], self._context.count_new_nodes(), simulation.clear_node(simulation.node_numbers[candidate.name])
         )
         simulation.roll_back()
@@ -91,7 +91,7 @@ class SingleAndMultiNodeConsolidation:
             self._worthwhile_nodes.add(candidate.name)
         return value.net_usd_per_hour
 
-    def _simulate_removal(
+    def simulate_removal(
         self, targets: Sequence[Candidate], open_count_before: int, pods: Iterable[Pod]
     ) -> CommandValue | ReplacementRefusal:
         """Place *pods* and return the value if *targets* are removed, or the reason why that is not possible."""
@@ -155,7 +155,7 @@ class SingleAndMultiNodeConsolidation:
                 continue
             trials -= 1
             simulation.begin(max_new_nodes=1 - (len(simulation.packing.open_nodes) - open_count_before))
-            set_value = self._simulate_removal(
+            set_value = self.simulate_removal(
                 [*targets, candidate], open_count_before, simulation.clear_node(simulation.node_numbers[candidate.name])
             )
             if (
@@ -169,14 +169,18 @@ class SingleAndMultiNodeConsolidation:
             targets.append(candidate)
             net_savings, is_worthwhile = set_value.net_usd_per_hour, True
         simulation.roll_back()
-        return self._confirm_set(targets) if is_worthwhile else None
+        return self.confirm_set(targets) if is_worthwhile else None
 
-    def _confirm_set(self, targets: list[Candidate]) -> ProposedCommand | None:
+    def confirm_set(self, targets: list[Candidate]) -> ProposedCommand | None:
+        """Simulate the removal of *targets* again, from the start, and return the proposed command if it saves money.
+
+        If not all of them can be removed, the last ones are kept. The simulation is then that after the command.
+        """
         simulation = self._context.simulation
         while targets:
             open_count_before, savepoint = self._context.count_new_nodes(), simulation.begin(max_new_nodes=1)
             pods = [pod for target in targets for pod in simulation.clear_node(simulation.node_numbers[target.name])]
-            value = self._simulate_removal(targets, open_count_before, pods)
+            value = self.simulate_removal(targets, open_count_before, pods)
             if isinstance(value, CommandValue) and value.savings_usd_per_hour > MIN_SAVINGS_USD_PER_HOUR:
                 proposed_command = self._build_proposed_command(targets, open_count_before, savepoint.placements, value)
                 simulation.commit()
