@@ -13,7 +13,11 @@ import msgspec
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
 from shared.decide.disruption.budgets.workload_cooldown import COOLDOWN_REASON, WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
+from shared.decide.disruption.consolidation_policy import (
+    explain_consolidation_refusal,
+    explain_drift_first,
+    explain_emptiness_refusal,
+)
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.candidate_order import build_price_sort_key, build_ratio_sort_key
@@ -34,7 +38,7 @@ from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.scheduling.packing.node_costs import compute_extra_costs_by_node_pool
 from shared.model.decisions.command import CommandState, DisruptionCommand
-from shared.model.decisions.disruption_verdict import BlockedVerdict, DisruptedVerdict, KeptVerdict, Verdict
+from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict, Verdict
 from shared.model.decisions.placement import SchedulingOptions
 from shared.state.cluster_state import ClusterState
 
@@ -115,8 +119,7 @@ class _DisruptionController:
             [candidate for candidate in eligible if candidate.name not in self._disrupted_nodes], candidates, cursor
         )
         for proposed_command in self._proposed_commands:
-            for target in proposed_command.targets:
-                self._verdicts[target.name] = _build_disrupted_verdict(target, proposed_command)
+            self._verdicts |= {verdict.node: verdict for verdict in proposed_command.build_verdicts()}
         return DisruptionDecision(
             commands=tuple(
                 convert_to_command(
@@ -204,20 +207,27 @@ class _DisruptionController:
         dynamic_candidates = [verdict for verdict in drifted_candidates if verdict.pool.replicas is None]
         if not dynamic_candidates:
             return
-        self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible)
+        self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible, keeps_preferences=False)
         drift_replacement = DriftReplacement(
             setup, replacement_finder, self._context.budget_tracker, self._prices, self._is_time_over
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
         self._verdicts |= drift_replacement.blocked_verdicts
 
-    def _build_simulation(self, eligible: list[Candidate]) -> tuple[SimulationSetup, ReplacementFinder]:
-        setup = self._context.set_up_simulation(eligible, self._disrupted_nodes)
+    def _build_simulation(
+        self, eligible: list[Candidate], *, keeps_preferences: bool
+    ) -> tuple[SimulationSetup, ReplacementFinder]:
+        setup = self._context.set_up_simulation(eligible, self._disrupted_nodes, keeps_preferences=keeps_preferences)
         return setup, self._context.build_replacement_finder(setup)
 
     def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
         if not eligible:
             return ""
+        if self._simulation_setup is not None and self._context.find_kept_pods(self._disrupted_nodes):
+            if any(command.reason == DRIFTED for command in self._proposed_commands):
+                self._verdicts |= {candidate.name: explain_drift_first(candidate) for candidate in eligible}
+                return cursor
+            self._simulation_setup = None
         cluster_state, forecasts = self._context.cluster_state, self._context.settings.forecasts
         evaluator = BalancedEvaluator(cluster_state, candidates, self._prices, forecasts)
         search = ConsolidationSearch(
@@ -227,7 +237,11 @@ class _DisruptionController:
         consolidation, proposed_commands = search.search_deletions_first(eligible, tries_two_orders=has_not_drifted)
         if self._looks_ahead and has_not_drifted and can_have_mixed_sets(eligible, spot_to_spot=spot_to_spot):
             result = search.search_mixed_sets_first(eligible, with_several=bool(proposed_commands))
-            if result is not None and is_end_cheaper(self._find_end(result[1]), self._find_end(proposed_commands)):
+            if (
+                result is not None
+                and is_end_cheaper(result[1], proposed_commands)
+                and is_end_cheaper(self._find_end(result[1]), self._find_end(proposed_commands))
+            ):
                 consolidation, proposed_commands = result
         self._add_commands(proposed_commands)
         self._verdicts |= consolidation.kept_verdicts
@@ -238,7 +252,7 @@ class _DisruptionController:
     def _build_consolidation(self, eligible: list[Candidate], evaluator: BalancedEvaluator) -> Consolidation:
         """Return a consolidation of *eligible*, in that order, in the existing simulation or in a new one."""
         context = self._context
-        setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible)
+        setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible, keeps_preferences=True)
         context.close_recently_changed_nodes(setup)
         extra_cost_by_pool = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
         checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.evaluate)
@@ -280,15 +294,6 @@ class _DisruptionController:
             reason="Budget",
             message=self._context.budget_tracker.explain_exhausted_budget(candidate.pool, reason),
         )
-
-
-def _build_disrupted_verdict(candidate: Candidate, proposed_command: ProposedCommand) -> DisruptedVerdict:
-    return DisruptedVerdict(
-        node=candidate.name,
-        reason=proposed_command.reason,
-        message=proposed_command.explanation,
-        price_usd_per_hour=candidate.price_usd_per_hour,
-    )
 
 
 def _keep_cooling(candidate: Candidate, message: str) -> KeptVerdict:

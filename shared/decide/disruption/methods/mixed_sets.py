@@ -27,7 +27,7 @@ MAX_TRIALS_PER_RUN: Final = 1500
 MAX_TRIALS_PER_SET: Final = 60
 MAX_ADDITIONS_WITHOUT_GAIN: Final = 6
 """Number of consecutive additions after which the set ends if they save nothing."""
-INFEASIBLE_REASONS: Final = frozenset(("NoRoom", "PodNotPlannable"))
+INFEASIBLE_REASONS: Final = frozenset(("NoRoom", "PodNotPlannable", "PreferencesNotMet"))
 """Refusals that no further node of a set can make up for."""
 
 

@@ -18,6 +18,7 @@ from shared.model.decisions.command import (
     Method,
     build_command,
 )
+from shared.model.decisions.disruption_verdict import DisruptedVerdict
 from shared.model.decisions.placement import NewNodeClaim
 from shared.model.karpenter.node_claim import NodeClaim
 
@@ -51,6 +52,18 @@ class ProposedCommand(msgspec.Struct, frozen=True, kw_only=True):
         """The message, with what the command saves and costs if it costs anything."""
         value_text = self.value.format() if self.value is not None else ""
         return f"{self.message}; {value_text}" if value_text else self.message
+
+    def build_verdicts(self) -> list[DisruptedVerdict]:
+        """Return the verdicts for its targets."""
+        return [
+            DisruptedVerdict(
+                node=target.name,
+                reason=self.reason,
+                message=self.explanation,
+                price_usd_per_hour=target.price_usd_per_hour,
+            )
+            for target in self.targets
+        ]
 
     @property
     def savings_usd_per_hour(self) -> float:

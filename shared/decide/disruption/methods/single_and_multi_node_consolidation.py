@@ -123,11 +123,19 @@ class SingleAndMultiNodeConsolidation:
         is_node_opened = self._context.simulation.packing.max_new_nodes == 0
         pods = sum(len(pod_class.pods) for pod_class in unplaced_classes)
         explanation = "need more than one new node" if is_node_opened else "fit no new node"
+        kept_pod = self._context.find_pod_kept_by_preferences(
+            pod.name for pod_class in unplaced_classes for pod in pod_class.pods
+        )
+        if kept_pod:
+            return _explain_kept_preferences(kept_pod, explanation)
         return ReplacementRefusal(
             reason="NoRoom", message=f"{format_count(pods, 'pod')} fit no other node, and {explanation}"
         )
 
     def _explain_refusal(self, refusal: ReplacementRefusal, node: OpenNodeClaim, price: float) -> ReplacementRefusal:
+        kept_pod = self._context.find_pod_kept_by_preferences(node.pods)
+        if kept_pod:
+            return _explain_kept_preferences(kept_pod, f"a new node: {refusal.message}")
         memory = node.used[1] / BYTES_PER_GIB
         pods = f"{format_count(len(node.pods), 'pod')} ({node.used[0]}m cpu, {memory:.1f} GiB)"
         return ReplacementRefusal(
@@ -218,3 +226,13 @@ class SingleAndMultiNodeConsolidation:
                 f"replaces {format_count(len(targets), 'node')} ({format_usd_per_hour(price)}) with {offering_text}"
             ),
         )
+
+
+def _explain_kept_preferences(pod: str, explanation: str) -> ReplacementRefusal:
+    return ReplacementRefusal(
+        reason="PreferencesNotMet",
+        message=(
+            f"pod {pod} has room on other nodes, but not where its requirements and the preferences that hold now are "
+            f"met; {explanation}"
+        ),
+    )

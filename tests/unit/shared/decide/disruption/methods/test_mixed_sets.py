@@ -9,6 +9,7 @@ from cli.consolidate.steps import consolidate
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS
 from shared.decide.disruption.methods import mixed_sets
+from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.model.cluster import ClusterSnapshot
 from tests.support.disruption_fleet import (
     BOTH,
@@ -48,6 +49,18 @@ def compute_end_price(cluster: ClusterSnapshot, settings: DisruptionSettings = D
     return consolidate(cluster, OPTIONS, settings).after.price_usd_per_hour
 
 
+def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets an entry for each search for mixed sets."""
+    calls: list[str] = []
+
+    def record_search(*_: object) -> list[ProposedCommand]:
+        calls.append("called")
+        return []
+
+    monkeypatch.setattr(mixed_sets.MixedSets, "find_replacements", record_search)
+    return calls
+
+
 def test_on_demand_node_and_two_spot_nodes_become_one_spot_node() -> None:
     """No pair of these nodes saves more than the on-demand node alone."""
     decision = decide_disruption(THREE)
@@ -69,8 +82,7 @@ def test_on_demand_node_is_not_deleted_before_its_mixed_set_is_replaced(monkeypa
 
 
 def test_mixed_sets_are_not_needed_with_spot_to_spot_consolidation(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-    monkeypatch.setattr(mixed_sets.MixedSets, "find_replacements", lambda *_: calls.append("called") or [])
+    calls = count_searches(monkeypatch)
     decide_disruption(THREE, DisruptionSettings(spot_to_spot=True))
     assert not calls
     decide_disruption(THREE)
@@ -81,8 +93,7 @@ def test_mixed_sets_are_not_needed_with_spot_to_spot_consolidation(monkeypatch: 
 def test_equal_capacity_types_have_no_mixed_sets(
     make_node: Callable[..., Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[str] = []
-    monkeypatch.setattr(mixed_sets.MixedSets, "find_replacements", lambda *_: calls.append("called") or [])
+    calls = count_searches(monkeypatch)
     decide_disruption(make_fleet(*(make_node(name, "2500m") for name in "abc"), types=BOTH))
     assert not calls
 
