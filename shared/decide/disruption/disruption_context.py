@@ -13,7 +13,7 @@ from shared.decide.disruption.consolidation_policy import is_within_consolidate_
 from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.drift.drifted_condition import find_recovered_claims
 from shared.decide.disruption.methods.replacement import ReplacementFinder
-from shared.decide.disruption.simulation.kept_preferences import keep_preferences
+from shared.decide.disruption.simulation.preference_requirements import keep_preferences
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager

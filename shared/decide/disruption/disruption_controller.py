@@ -13,6 +13,7 @@ import msgspec
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
 from shared.decide.disruption.budgets.workload_cooldown import COOLDOWN_REASON, WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
+from shared.decide.disruption.cluster_after_commands import find_end
 from shared.decide.disruption.consolidation_policy import (
     explain_consolidation_refusal,
     explain_drift_first,
@@ -23,7 +24,7 @@ from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.candidate_order import build_price_sort_key, build_ratio_sort_key
 from shared.decide.disruption.methods.consolidation import Consolidation
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
-from shared.decide.disruption.methods.consolidation_search import ConsolidationSearch, find_end, is_end_cheaper
+from shared.decide.disruption.methods.consolidation_search import ConsolidationSearch, is_end_cheaper
 from shared.decide.disruption.methods.drift_replacement import DriftReplacement, replace_static_nodes
 from shared.decide.disruption.methods.mixed_sets import can_have_mixed_sets
 from shared.decide.disruption.methods.proposed_command import (
@@ -134,12 +135,8 @@ class _DisruptionController:
 
     def _add_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         for proposed_command in proposed_commands:
-            message = (
-                ""
-                if proposed_command.reason == EMPTY_REASON
-                else self._cooldown.explain_refusal(proposed_command.targets)
-            )
-            if message:
+            message = self._cooldown.explain_refusal(proposed_command.targets)
+            if message and proposed_command.reason != EMPTY_REASON:
                 self._verdicts |= {target.name: _keep_cooling(target, message) for target in proposed_command.targets}
                 continue
             self._cooldown.reserve(proposed_command.targets)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shared.decide.disruption.cluster_after_commands import predict_cluster_after
-from shared.decide.disruption.simulation.kept_preferences import keep_preferences
+from shared.decide.disruption.simulation.preference_requirements import keep_preferences
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import HOSTNAME, ZONE
 from shared.model.core.selectors import build_label_selector

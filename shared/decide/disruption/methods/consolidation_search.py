@@ -9,17 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.cluster_after_commands import predict_cluster_after
 from shared.decide.disruption.methods.candidate_order import build_ratio_sort_key, rotate_to_cursor
 from shared.decide.disruption.methods.consolidation import Consolidation
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
-from shared.state.cluster_state import ClusterState
 
 MAX_CANDIDATES_FOR_TWO_ORDERS: Final = 300
 """Up to this number of candidates, two orders are tried, because it cannot be predicted which one saves more."""
 MIN_IMPROVEMENT_RATIO: Final = 1.001
-MAX_RUNS_AHEAD: Final = 10
-"""Number of further runs in which a result is continued."""
 
 ConsolidationResult = tuple[Consolidation, list[ProposedCommand]]
 """A consolidation with its verdicts, and its commands."""
@@ -65,28 +61,6 @@ class ConsolidationSearch:
     def _find_deletions(self, eligible: list[Candidate]) -> ConsolidationResult:
         consolidation = self._build_consolidation(eligible)
         return consolidation, consolidation.find_deletions(rotate_to_cursor(self._cursor, eligible))
-
-
-def find_end(
-    cluster_state: ClusterState,
-    proposed_commands: Iterable[ProposedCommand],
-    decide: Callable[[ClusterState], Sequence[ProposedCommand]],
-    is_over: Callable[[], bool],
-) -> list[ProposedCommand] | None:
-    """Return *proposed_commands* and those that *decide* returns in further runs, until there are none.
-
-    Nothing else changes in the cluster. The result is None if the time is over before.
-    """
-    all_commands, next_commands = list[ProposedCommand](), list(proposed_commands)
-    for _ in range(MAX_RUNS_AHEAD):
-        all_commands += next_commands
-        cluster_state = ClusterState(predict_cluster_after(cluster_state.snapshot, next_commands))
-        next_commands = list(decide(cluster_state))
-        if is_over():
-            return None
-        if not next_commands:
-            break
-    return all_commands
 
 
 def is_end_cheaper(

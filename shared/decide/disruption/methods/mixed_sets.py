@@ -63,12 +63,12 @@ class MixedSets:
         return proposed_commands
 
     def _find_best_set(self, seed: Candidate, candidates: Iterable[Candidate]) -> ProposedCommand | None:
-        others = [candidate for candidate in candidates if candidate.name != seed.name]
-        orders = (others, sorted(others, key=_build_price_per_cpu_sort_key))
+        other_candidates = [candidate for candidate in candidates if candidate.name != seed.name]
+        orders = (other_candidates, sorted(other_candidates, key=_build_price_per_cpu_sort_key))
         targets, gain = max((self._grow_set(seed, order) for order in orders), key=itemgetter(1))
         return self._search.confirm_set(targets) if gain > MIN_SAVINGS_USD_PER_HOUR else None
 
-    def _grow_set(self, seed: Candidate, others: Iterable[Candidate]) -> tuple[list[Candidate], float]:
+    def _grow_set(self, seed: Candidate, other_candidates: Iterable[Candidate]) -> tuple[list[Candidate], float]:
         """Return the best set from *seed*, and what it saves in USD per hour more than its nodes save alone."""
         simulation, open_count_before = self._context.simulation, self._context.count_new_nodes()
         targets, best_targets, best_gain, trials = [seed], [seed], 0.0, MAX_TRIALS_PER_SET
@@ -77,7 +77,7 @@ class MixedSets:
         if not self._context.find_unplannable_pod(seed) and not simulation.place_pods(
             simulation.clear_node(simulation.node_numbers[seed.name])
         ):
-            for candidate in others:
+            for candidate in other_candidates:
                 if not trials or not self._remaining_trials or self._context.is_over():
                     break
                 if candidate.price_usd_per_hour <= 0 or not self._context.budget_tracker.has_budget_for(

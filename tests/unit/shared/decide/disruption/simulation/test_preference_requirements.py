@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS
 from shared.decide.disruption.disruption_controller import DisruptionDecision, decide_node_disruption
-from shared.decide.disruption.simulation.kept_preferences import keep_preferences
+from shared.decide.disruption.simulation.preference_requirements import keep_preferences
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from shared.model.core.selectors import build_label_selector
@@ -159,8 +159,8 @@ def test_node_is_replaced_if_the_new_node_meets_the_preference() -> None:
 
 
 def test_preferred_capacity_type_that_holds_is_a_requirement_of_the_replacement() -> None:
-    both = tuple(make_instance_type(f"m.{cpu:02d}", cpu, capacity_types=("spot", "on-demand")) for cpu in (2, 4))
-    cluster = make_fleet(make_node_with_pods("n1", make_preferring_pod("1", ON_DEMAND)), types=both)
+    types = tuple(make_instance_type(f"m.{cpu:02d}", cpu, capacity_types=("spot", "on-demand")) for cpu in (2, 4))
+    cluster = make_fleet(make_node_with_pods("n1", make_preferring_pod("1", ON_DEMAND)), types=types)
     [command] = decide_disruption(cluster).commands
     assert command.replacements[0].claim.requirements[CAPACITY_TYPE].values == {"on-demand"}
     [command] = decide_with(cluster, IGNORE).commands
