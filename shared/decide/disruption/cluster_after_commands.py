@@ -3,8 +3,9 @@
 Used to simulate several disruption steps ahead.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -28,7 +29,10 @@ from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_reschedulable
+from shared.state.cluster_state import ClusterState
 
+MAX_RUNS_AHEAD: Final = 10
+"""Number of further runs in which a result is continued."""
 CLAIM_CONDITION_TYPES = ("Consolidatable", "Initialized", "Launched", "Ready", "Registered")
 
 
@@ -59,6 +63,28 @@ def predict_cluster_after(cluster: ClusterSnapshot, proposed_commands: Iterable[
         node_claims=tuple(sorted(node_claims, key=lambda claim: claim.name)),
         pods=tuple(pod for pod in pods if pod is not None),
     )
+
+
+def find_end(
+    cluster_state: ClusterState,
+    proposed_commands: Iterable[ProposedCommand],
+    decide: Callable[[ClusterState], Sequence[ProposedCommand]],
+    is_over: Callable[[], bool],
+) -> list[ProposedCommand] | None:
+    """Return *proposed_commands* and those that *decide* returns in further runs, until there are none.
+
+    Nothing else changes in the cluster. The result is None if the time is over before.
+    """
+    all_commands, next_commands = list[ProposedCommand](), list(proposed_commands)
+    for _ in range(MAX_RUNS_AHEAD):
+        all_commands += next_commands
+        cluster_state = ClusterState(predict_cluster_after(cluster_state.snapshot, next_commands))
+        next_commands = list(decide(cluster_state))
+        if is_over():
+            return None
+        if not next_commands:
+            break
+    return all_commands
 
 
 def _reassign_pod(pod: Pod, node_by_pod: Mapping[str, str], removed_nodes: set[str]) -> Pod | None:

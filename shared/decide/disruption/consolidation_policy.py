@@ -89,6 +89,14 @@ def explain_delete_only(candidate: Candidate) -> KeptVerdict:
     return _keep(candidate, "DeleteOnly", message)
 
 
+def explain_drift_first(candidate: Candidate) -> KeptVerdict:
+    """Return why *candidate* is not consolidated in a run that replaces drifted nodes."""
+    message = (
+        "drifted nodes are replaced first; consolidation, which keeps preferences of pods, follows in the next run"
+    )
+    return _keep(candidate, "DriftFirst", message)
+
+
 def explain_consolidate_after_wait(candidate: Candidate, now: datetime) -> KeptVerdict | None:
     """Return why it is too early to disrupt *candidate*; None if it is not."""
     claim = candidate.claim

@@ -5,40 +5,43 @@ that finds a command and starts again; here each method continues with the nodes
 commands are disjoint. Budgets are counted across all methods.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
 
 import msgspec
 
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
 from shared.decide.disruption.budgets.workload_cooldown import COOLDOWN_REASON, WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
+from shared.decide.disruption.cluster_after_commands import find_end
+from shared.decide.disruption.consolidation_policy import (
+    explain_consolidation_refusal,
+    explain_drift_first,
+    explain_emptiness_refusal,
+)
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.drift.drift import DRIFTED
-from shared.decide.disruption.methods.candidate_order import (
-    build_price_sort_key,
-    build_ratio_sort_key,
-    rotate_to_cursor,
-)
+from shared.decide.disruption.methods.candidate_order import build_price_sort_key, build_ratio_sort_key
 from shared.decide.disruption.methods.consolidation import Consolidation
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
+from shared.decide.disruption.methods.consolidation_search import ConsolidationSearch, is_end_cheaper
 from shared.decide.disruption.methods.drift_replacement import DriftReplacement, replace_static_nodes
-from shared.decide.disruption.methods.proposed_command import ProposedCommand, convert_to_command, sum_prices
+from shared.decide.disruption.methods.mixed_sets import can_have_mixed_sets
+from shared.decide.disruption.methods.proposed_command import (
+    EMPTY_REASON,
+    ProposedCommand,
+    build_emptiness_commands,
+    convert_to_command,
+)
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.savings.balanced_policy import BalancedEvaluator
 from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.scheduling.packing.node_costs import compute_extra_costs_by_node_pool
-from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND, CommandState, DisruptionCommand
-from shared.model.decisions.disruption_verdict import BlockedVerdict, DisruptedVerdict, KeptVerdict, Verdict
+from shared.model.decisions.command import CommandState, DisruptionCommand
+from shared.model.decisions.disruption_verdict import BlockedVerdict, KeptVerdict, Verdict
 from shared.model.decisions.placement import SchedulingOptions
 from shared.state.cluster_state import ClusterState
-
-EMPTY_REASON: Final = "Empty"
-MAX_CANDIDATES_FOR_TWO_ORDERS: Final = 300
-"""Up to this number of candidates, two orders are tried, because it cannot be predicted which one saves more."""
-MIN_IMPROVEMENT_RATIO: Final = 1.001
 
 
 class DisruptionDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +79,7 @@ def decide_node_disruption(
     """
     context = DisruptionContext(cluster_state, options, command_nodes, node_by_pod, settings)
     cooldown = WorkloadCooldown(settings.workload_cooldown, command_states, cluster_state.taken_at)
-    controller = _DisruptionController(context, frozenset(paused_reasons), cooldown, is_time_over or _return_false)
+    controller = _DisruptionController(context, frozenset(paused_reasons), cooldown, is_time_over or (lambda: False))
     return controller.run(cursor)
 
 
@@ -89,8 +92,10 @@ class _DisruptionController:
         paused_reasons: frozenset[str],
         cooldown: WorkloadCooldown,
         is_time_over: Callable[[], bool],
+        *,
+        looks_ahead: bool = True,
     ) -> None:
-        self._cooldown = cooldown
+        self._cooldown, self._looks_ahead = cooldown, looks_ahead
         self._context, self._paused_reasons, self._is_time_over = context, paused_reasons, is_time_over
         settings = context.settings
         self._prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
@@ -114,8 +119,7 @@ class _DisruptionController:
             [candidate for candidate in eligible if candidate.name not in self._disrupted_nodes], candidates, cursor
         )
         for proposed_command in self._proposed_commands:
-            for target in proposed_command.targets:
-                self._verdicts[target.name] = _build_disrupted_verdict(target, proposed_command)
+            self._verdicts |= {verdict.node: verdict for verdict in proposed_command.build_verdicts()}
         return DisruptionDecision(
             commands=tuple(
                 convert_to_command(
@@ -130,12 +134,8 @@ class _DisruptionController:
 
     def _add_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         for proposed_command in proposed_commands:
-            message = (
-                ""
-                if proposed_command.reason == EMPTY_REASON
-                else self._cooldown.explain_refusal(proposed_command.targets)
-            )
-            if message:
+            message = self._cooldown.explain_refusal(proposed_command.targets)
+            if message and proposed_command.reason != EMPTY_REASON:
                 self._verdicts |= {target.name: _keep_cooling(target, message) for target in proposed_command.targets}
                 continue
             self._cooldown.reserve(proposed_command.targets)
@@ -155,16 +155,7 @@ class _DisruptionController:
                 context.budget_tracker.reserve((candidate,))
             else:
                 self._verdicts[candidate.name] = self._block_over_budget(candidate, EMPTY_REASON)
-        for start_index in range(0, len(empty_candidates), MAX_TARGETS_PER_COMMAND):
-            targets = tuple(empty_candidates[start_index : start_index + MAX_TARGETS_PER_COMMAND])
-            proposed_command = ProposedCommand(
-                method="Emptiness",
-                reason=EMPTY_REASON,
-                targets=targets,
-                price_usd_per_hour=sum_prices(targets),
-                message="no pod on the node would have to move",
-            )
-            self._add_commands((proposed_command,))
+        self._add_commands(build_emptiness_commands(empty_candidates))
 
     def _filter_consolidatable(self, candidates: Mapping[str, Candidate]) -> list[Candidate]:
         """Return the candidates for consolidation in their order; record verdicts for the others."""
@@ -212,50 +203,73 @@ class _DisruptionController:
         dynamic_candidates = [verdict for verdict in drifted_candidates if verdict.pool.replicas is None]
         if not dynamic_candidates:
             return
-        self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible)
+        self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible, keeps_preferences=False)
         drift_replacement = DriftReplacement(
             setup, replacement_finder, self._context.budget_tracker, self._prices, self._is_time_over
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
         self._verdicts |= drift_replacement.blocked_verdicts
 
-    def _build_simulation(self, eligible: list[Candidate]) -> tuple[SimulationSetup, ReplacementFinder]:
-        setup = self._context.set_up_simulation(eligible, self._disrupted_nodes)
+    def _build_simulation(
+        self, eligible: list[Candidate], *, keeps_preferences: bool
+    ) -> tuple[SimulationSetup, ReplacementFinder]:
+        setup = self._context.set_up_simulation(eligible, self._disrupted_nodes, keeps_preferences=keeps_preferences)
         return setup, self._context.build_replacement_finder(setup)
 
     def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
         if not eligible:
             return ""
+        if self._simulation_setup is not None and self._context.find_kept_pods(self._disrupted_nodes):
+            if any(command.reason == DRIFTED for command in self._proposed_commands):
+                self._verdicts |= {candidate.name: explain_drift_first(candidate) for candidate in eligible}
+                return cursor
+            self._simulation_setup = None
         cluster_state, settings = self._context.cluster_state, self._context.settings
         evaluator = BalancedEvaluator(cluster_state, candidates, self._prices, settings.forecasts, settings.run_times)
-        consolidation, proposed_commands = self._find_deletions(eligible, cursor, evaluator)
-        if (
-            proposed_commands
-            and self._simulation_setup is None
-            and len(eligible) <= MAX_CANDIDATES_FOR_TWO_ORDERS
-            and not self._is_time_over()
-        ):
-            reordered_candidates = sorted(eligible, key=build_ratio_sort_key)
-            other_consolidation, other_commands = self._find_deletions(reordered_candidates, cursor, evaluator)
-            if _sum_net_savings(other_commands) > MIN_IMPROVEMENT_RATIO * _sum_net_savings(proposed_commands):
-                consolidation, proposed_commands, eligible = other_consolidation, other_commands, reordered_candidates
-        self._add_commands([*proposed_commands, *consolidation.find_replacements(rotate_to_cursor(cursor, eligible))])
+        search = ConsolidationSearch(
+            lambda order: self._build_consolidation(order, evaluator), cursor, self._is_time_over
+        )
+        has_not_drifted = self._simulation_setup is None
+        consolidation, proposed_commands = search.search_deletions_first(eligible, tries_two_orders=has_not_drifted)
+        if self._looks_ahead and has_not_drifted and can_have_mixed_sets(eligible, spot_to_spot=settings.spot_to_spot):
+            result = search.search_mixed_sets_first(eligible, with_several=bool(proposed_commands))
+            if (
+                result is not None
+                and is_end_cheaper(result[1], proposed_commands)
+                and is_end_cheaper(self._find_end(result[1]), self._find_end(proposed_commands))
+            ):
+                consolidation, proposed_commands = result
+        self._add_commands(proposed_commands)
         self._verdicts |= consolidation.kept_verdicts
         for candidate in consolidation.candidates_over_budget:
             self._verdicts[candidate.name] = self._block_over_budget(candidate, UNDERUTILIZED_REASON)
         return next(iter(consolidation.unreached), "")
 
-    def _find_deletions(
-        self, eligible: list[Candidate], cursor: str, evaluator: BalancedEvaluator
-    ) -> tuple[Consolidation, list[ProposedCommand]]:
-        """Search for deletions among *eligible*, in that order, in the existing simulation or in a new one."""
+    def _build_consolidation(self, eligible: list[Candidate], evaluator: BalancedEvaluator) -> Consolidation:
+        """Return a consolidation of *eligible*, in that order, in the existing simulation or in a new one."""
         context = self._context
-        setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible)
+        setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible, keeps_preferences=True)
         context.close_recently_changed_nodes(setup)
         extra_costs = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
         checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.evaluate)
-        consolidation = Consolidation(ConsolidationContext(setup, checks, extra_costs, self._is_time_over))
-        return consolidation, consolidation.find_deletions(rotate_to_cursor(cursor, eligible))
+        return Consolidation(ConsolidationContext(setup, checks, extra_costs, self._is_time_over))
+
+    def _find_end(self, proposed_commands: Iterable[ProposedCommand]) -> list[ProposedCommand] | None:
+        """Return all commands until there are none, if this run proposes *proposed_commands*; None after the time."""
+        commands = [*self._proposed_commands, *proposed_commands]
+        return find_end(self._context.cluster_state, commands, self._decide_next_run, self._is_time_over)
+
+    def _decide_next_run(self, cluster_state: ClusterState) -> Sequence[ProposedCommand]:
+        """Return the commands of a later run, which does not look ahead."""
+        context = self._context
+        next_context = DisruptionContext(
+            cluster_state, context.options, context.command_nodes, context.expected_node_by_pod, context.settings
+        )
+        cooldown = WorkloadCooldown(timedelta(), (), cluster_state.taken_at)
+        controller = _DisruptionController(
+            next_context, self._paused_reasons, cooldown, self._is_time_over, looks_ahead=False
+        )
+        return controller.run("").proposed_commands
 
     def _find_pause_verdict(self, candidate: Candidate, reason: str) -> KeptVerdict | None:
         if not self._paused_reasons & {reason, f"{candidate.pool.name}/{reason}", EVERYTHING}:
@@ -278,22 +292,5 @@ class _DisruptionController:
         )
 
 
-def _build_disrupted_verdict(candidate: Candidate, proposed_command: ProposedCommand) -> DisruptedVerdict:
-    return DisruptedVerdict(
-        node=candidate.name,
-        reason=proposed_command.reason,
-        message=proposed_command.explanation,
-        price_usd_per_hour=candidate.price_usd_per_hour,
-    )
-
-
 def _keep_cooling(candidate: Candidate, message: str) -> KeptVerdict:
     return KeptVerdict(node=candidate.name, reason=COOLDOWN_REASON, message=message)
-
-
-def _sum_net_savings(proposed_commands: Iterable[ProposedCommand]) -> float:
-    return sum(proposal.net_usd_per_hour for proposal in proposed_commands)
-
-
-def _return_false() -> bool:
-    return False

@@ -11,6 +11,7 @@ from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import explain_delete_only, is_delete_only
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.deletion import DeletionSearch
+from shared.decide.disruption.methods.mixed_sets import MixedSets
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.decide.disruption.methods.several_replacements import SeveralReplacements
 from shared.decide.disruption.methods.single_and_multi_node_consolidation import SingleAndMultiNodeConsolidation
@@ -41,9 +42,21 @@ class Consolidation:
         """Candidates that were not tried because their disruption budget is used up."""
         return self._search.candidates_over_budget
 
+    def find_mixed_sets(self, candidates: Sequence[Candidate], *, with_several: bool) -> list[ProposedCommand]:
+        """Return sets of spot nodes and others among *candidates* to replace, before any of them is deleted.
+
+        *with_several*: also sets that become several nodes.
+        """
+        context, replaceable = self._context, [candidate for candidate in candidates if not is_delete_only(candidate)]
+        proposed_commands = SeveralReplacements(context).find_replacements(replaceable) if with_several else []
+        return [
+            *proposed_commands,
+            *MixedSets(context, self._search).find_replacements(context.filter_remaining(replaceable)),
+        ]
+
     def find_deletions(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
         """Return the *candidates* that can be removed without a new node; candidates are tried in their order."""
-        deletions = DeletionSearch(self._context).find_deletions(candidates)
+        deletions = DeletionSearch(self._context).find_deletions(self._context.filter_remaining(candidates))
         self._context.record_commands(deletions)
         return deletions
 

@@ -1,6 +1,7 @@
 """Proposed commands: what a disruption method has found before it becomes a disruption command."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -9,9 +10,19 @@ from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.scheduling.templates.node_claim_builder import build_node_claim
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.action import CreateNodeClaim
-from shared.model.decisions.command import CommandReason, CommandTarget, DisruptionCommand, Method, build_command
+from shared.model.decisions.command import (
+    MAX_TARGETS_PER_COMMAND,
+    CommandReason,
+    CommandTarget,
+    DisruptionCommand,
+    Method,
+    build_command,
+)
+from shared.model.decisions.disruption_verdict import DisruptedVerdict
 from shared.model.decisions.placement import NewNodeClaim
 from shared.model.karpenter.node_claim import NodeClaim
+
+EMPTY_REASON: Final = "Empty"
 
 
 class ProposedCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,10 +53,40 @@ class ProposedCommand(msgspec.Struct, frozen=True, kw_only=True):
         value_text = self.value.format() if self.value is not None else ""
         return f"{self.message}; {value_text}" if value_text else self.message
 
+    def build_verdicts(self) -> list[DisruptedVerdict]:
+        """Return the verdicts for its targets."""
+        return [
+            DisruptedVerdict(
+                node=target.name,
+                reason=self.reason,
+                message=self.explanation,
+                price_usd_per_hour=target.price_usd_per_hour,
+            )
+            for target in self.targets
+        ]
+
     @property
     def savings_usd_per_hour(self) -> float:
         """The savings if each replacement is launched as its cheapest offering."""
         return self.price_usd_per_hour - sum(node.cheapest.price_usd_per_hour for node in self.new_nodes)
+
+
+def build_emptiness_commands(candidates: Sequence[Candidate]) -> list[ProposedCommand]:
+    """Return proposed commands that delete the empty *candidates*."""
+    target_groups = (
+        tuple(candidates[start : start + MAX_TARGETS_PER_COMMAND])
+        for start in range(0, len(candidates), MAX_TARGETS_PER_COMMAND)
+    )
+    return [
+        ProposedCommand(
+            method="Emptiness",
+            reason=EMPTY_REASON,
+            targets=targets,
+            price_usd_per_hour=sum_prices(targets),
+            message="no pod on the node would have to move",
+        )
+        for targets in target_groups
+    ]
 
 
 def sum_prices(targets: Iterable[Candidate]) -> float:

@@ -58,7 +58,7 @@ class SingleAndMultiNodeConsolidation:
                 ]
                 candidates = candidates[:position]
                 break
-            self._single_net_savings[candidate.name] = self._evaluate_single(candidate)
+            self._single_net_savings[candidate.name] = self.evaluate_single(candidate)
         trials = min(max(MAX_SET_TRIALS_PER_RUN // max(len(candidates), 1), MIN_TRIALS_PER_SET), MAX_TRIALS_PER_SET)
         for position, seed in enumerate(candidates):
             if self._context.is_over():
@@ -71,14 +71,14 @@ class SingleAndMultiNodeConsolidation:
                 self._context.record_commands((proposed_command,))
         return proposed_commands
 
-    def _evaluate_single(self, candidate: Candidate) -> float:
+    def evaluate_single(self, candidate: Candidate) -> float:
         """Return the net savings if *candidate* is removed alone, or 0 and record why that is not possible."""
         if not self._context.budget_tracker.has_budget_for((candidate,), UNDERUTILIZED_REASON):
             self.candidates_over_budget.append(candidate)
             return 0.0
         simulation = self._context.simulation
         simulation.begin(max_new_nodes=1)
-        value = self._simulate_removal(
+        value = self.simulate_removal(
             [candidate], self._context.count_new_nodes(), simulation.clear_node(simulation.node_numbers[candidate.name])
         )
         simulation.roll_back()
@@ -91,7 +91,7 @@ class SingleAndMultiNodeConsolidation:
             self._worthwhile_nodes.add(candidate.name)
         return value.net_usd_per_hour
 
-    def _simulate_removal(
+    def simulate_removal(
         self, targets: Sequence[Candidate], open_count_before: int, pods: Iterable[Pod]
     ) -> CommandValue | ReplacementRefusal:
         """Place *pods* and return the value if *targets* are removed, or the reason why that is not possible."""
@@ -123,11 +123,19 @@ class SingleAndMultiNodeConsolidation:
         is_node_opened = self._context.simulation.packing.max_new_nodes == 0
         pods = sum(len(pod_class.pods) for pod_class in unplaced_classes)
         explanation = "need more than one new node" if is_node_opened else "fit no new node"
+        kept_pod = self._context.find_pod_kept_by_preferences(
+            pod.name for pod_class in unplaced_classes for pod in pod_class.pods
+        )
+        if kept_pod:
+            return _explain_kept_preferences(kept_pod, explanation)
         return ReplacementRefusal(
             reason="NoRoom", message=f"{format_count(pods, 'pod')} fit no other node, and {explanation}"
         )
 
     def _explain_refusal(self, refusal: ReplacementRefusal, node: OpenNodeClaim, price: float) -> ReplacementRefusal:
+        kept_pod = self._context.find_pod_kept_by_preferences(node.pods)
+        if kept_pod:
+            return _explain_kept_preferences(kept_pod, f"a new node: {refusal.message}")
         memory = node.used[1] / BYTES_PER_GIB
         pods = f"{format_count(len(node.pods), 'pod')} ({node.used[0]}m cpu, {memory:.1f} GiB)"
         return ReplacementRefusal(
@@ -155,7 +163,7 @@ class SingleAndMultiNodeConsolidation:
                 continue
             trials -= 1
             simulation.begin(max_new_nodes=1 - (len(simulation.packing.open_nodes) - open_count_before))
-            set_value = self._simulate_removal(
+            set_value = self.simulate_removal(
                 [*targets, candidate], open_count_before, simulation.clear_node(simulation.node_numbers[candidate.name])
             )
             if (
@@ -169,14 +177,18 @@ class SingleAndMultiNodeConsolidation:
             targets.append(candidate)
             net_savings, is_worthwhile = set_value.net_usd_per_hour, True
         simulation.roll_back()
-        return self._confirm_set(targets) if is_worthwhile else None
+        return self.confirm_set(targets) if is_worthwhile else None
 
-    def _confirm_set(self, targets: list[Candidate]) -> ProposedCommand | None:
+    def confirm_set(self, targets: list[Candidate]) -> ProposedCommand | None:
+        """Simulate the removal of *targets* again, from the start, and return the proposed command if it saves money.
+
+        If not all of them can be removed, the last ones are kept. The simulation is then that after the command.
+        """
         simulation = self._context.simulation
         while targets:
             open_count_before, savepoint = self._context.count_new_nodes(), simulation.begin(max_new_nodes=1)
             pods = [pod for target in targets for pod in simulation.clear_node(simulation.node_numbers[target.name])]
-            value = self._simulate_removal(targets, open_count_before, pods)
+            value = self.simulate_removal(targets, open_count_before, pods)
             if isinstance(value, CommandValue) and value.savings_usd_per_hour > MIN_SAVINGS_USD_PER_HOUR:
                 proposed_command = self._build_proposed_command(targets, open_count_before, savepoint.placements, value)
                 simulation.commit()
@@ -197,3 +209,13 @@ class SingleAndMultiNodeConsolidation:
         node = self._context.replacement_finder.accept(replacement, self._context.simulation.movable_pods)
         names = {len(simulation.packing.existing_nodes) + open_count_before: node.name}
         return self._context.build_replacement(targets, (node,), list_pod_moves(simulation, moves, names), value)
+
+
+def _explain_kept_preferences(pod: str, explanation: str) -> ReplacementRefusal:
+    return ReplacementRefusal(
+        reason="PreferencesNotMet",
+        message=(
+            f"pod {pod} has room on other nodes, but not where its requirements and the preferences that hold now are "
+            f"met; {explanation}"
+        ),
+    )

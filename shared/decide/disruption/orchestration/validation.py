@@ -35,7 +35,8 @@ def validate_command(
     *command_nodes*: names of nodes in other running commands; *node_by_pod*: where their pods are expected.
 
     Its nodes must still be candidates of its method, its budgets must allow it, and its pods must fit on the available
-    capacity and its replacements, whichever instance types these become. The savings are not computed again.
+    capacity and its replacements, whichever instance types these become. Preferences that hold now are kept, as in the
+    proposal. The savings are not computed again.
     """
     context = DisruptionContext(cluster_state, options, command_nodes, node_by_pod, settings)
     candidates: list[Candidate] = []
@@ -97,7 +98,7 @@ def _check_budgets(
 def _check_placement(
     candidates: list[Candidate], command: DisruptionCommand, context: DisruptionContext
 ) -> CommandInvalidation | None:
-    setup = context.set_up_simulation(candidates, ())
+    setup = context.set_up_simulation(candidates, (), keeps_preferences=True)
     context.close_recently_changed_nodes(setup)
     simulation = setup.simulation
     simulation.begin(max_new_nodes=len(command.replacements))
@@ -118,9 +119,12 @@ def _check_placement(
     ]
     homeless_pods = [*unplannable_pods, *unplaced_pods]
     if homeless_pods:
+        is_kept = not setup.pods_with_kept_preferences.isdisjoint(homeless_pods)
+        condition = " where the preferences that hold now are met" if is_kept else ""
         return CommandInvalidation(
             message=(
-                f"{format_count(len(homeless_pods), 'pod')} can no longer be scheduled: {join_names(homeless_pods, 3)}"
+                f"{format_count(len(homeless_pods), 'pod')} can no longer be scheduled{condition}: "
+                f"{join_names(homeless_pods, 3)}"
             )
         )
     if [node.mask for node in simulation.packing.open_nodes] != type_masks:

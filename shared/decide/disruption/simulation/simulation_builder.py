@@ -25,6 +25,8 @@ class SimulationSetup(msgspec.Struct, frozen=True, kw_only=True):
     axes: Axes
     unplannable_pods: Mapping[str, Unschedulable]
     """Movable pods that cannot be planned, by name."""
+    pods_with_kept_preferences: frozenset[str] = frozenset()
+    """Names of the pods with preferences that must be kept."""
 
 
 def build_simulation_setup(
