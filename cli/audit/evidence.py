@@ -25,6 +25,7 @@ from shared.state.cluster_state import ClusterState
 from shared.store.commands import COMMAND_KIND
 from shared.store.table_rows import decode_body
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
+from shared.take.other_annotations import without_cluster_autoscaler_annotations
 from shared.take.snapshot import read_newest_catalog
 
 SNAPSHOT_FIELDS: Final = ("nodes", "node_claims", "pods", "node_pools", "node_classes")
@@ -75,6 +76,8 @@ def _read_cluster_state(
         return ReadFailure(
             reason="; ".join(f"{problem.kind}: {problem.message}" for problem in list_problems), is_denied=True
         )
+    if settings is None or settings.honor_cluster_autoscaler_annotations == "off":
+        cluster = without_cluster_autoscaler_annotations(cluster)
     if settings is None:
         return ClusterState(cluster)
     catalog = query_or_unseen(lambda: read_newest_catalog(S3Bucket(clients, settings.bucket_name), []))

@@ -10,7 +10,7 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
-from shared.model.kubernetes.do_not_disrupt import is_node_protected
+from shared.model.kubernetes.do_not_disrupt import find_protecting_annotation, is_node_protected
 from shared.model.kubernetes.eviction_cost import compute_eviction_cost
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
@@ -118,7 +118,8 @@ def find_blocking_pod(
     sorted_pods = sorted(pods, key=lambda pod: (pod.name, pod.meta.uid))
     for pod in sorted_pods:
         if not is_disruptable(pod, now):
-            return "PodBlocksEviction", f"pod {pod.name} has the annotation karpenter.sh/do-not-disrupt"
+            annotation = find_protecting_annotation(pod, now)
+            return "PodBlocksEviction", f"pod {pod.name} has the annotation {annotation}"
     for pod in sorted_pods:
         surge = surge_drains.find_surge(pod) if surge_drains is not None else None
         refusal = pdb_limits.find_refusal(pod, now) if surge is None else explain_surge_block(surge)
