@@ -1,7 +1,7 @@
 """Table rows: bodies that are large or undecodable, and writes for which another controller may be faster."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -82,21 +82,15 @@ def decode_body(row: TableRow | None, type_: type[BodyT]) -> BodyT | None:
         return None
 
 
-def decode_rows(
-    rows: Iterable[TableRow], type_: type[BodyT], problems: list[Problem], consequence: str
-) -> Iterator[tuple[TableRow, BodyT]]:
-    """Yield the *rows* with their bodies; rows that cannot be decoded add to *problems*.
+def describe_undecodable_row(row: TableRow, type_: type[BodyT], consequence: str) -> Iterator[Problem]:
+    """Yield why the body of *row* cannot be decoded; nothing if it can.
 
-    *consequence* tells what happens when such a row is removed.
+    *consequence* tells what happens when the row is removed.
     """
-    for row in rows:
-        try:
-            body = decode_body_text(row.body, type_)
-        except msgspec.DecodeError as error:
-            message = f"body: {error}; remove the row, {consequence}"
-            problems.append(Problem(kind=row.kind, name=row.name, message=message))
-        else:
-            yield row, body
+    try:
+        decode_body_text(row.body, type_)
+    except msgspec.DecodeError as error:
+        yield Problem(kind=row.kind, name=row.name, message=f"body: {error}; remove the row, {consequence}")
 
 
 def decode_current_rows(
@@ -107,8 +101,14 @@ def decode_current_rows(
     Raises:
         Fault: the table could not be read.
     """
-    rows = (row for row in table.list_rows(kind) if not row.is_expired(now))
-    return (body for _, body in decode_rows(rows, type_, problems, "it is rewritten"))
+    for row in table.list_rows(kind):
+        if row.is_expired(now):
+            continue
+        body = decode_body(row, type_)
+        if body is not None:
+            yield body
+        else:
+            problems.extend(describe_undecodable_row(row, type_, "it is rewritten"))
 
 
 def try_write(
