@@ -18,7 +18,7 @@ from shared.model.kubernetes.pod_classes import is_disruptable, is_reschedulable
 from shared.state.cluster_state import ClusterState
 from shared.state.pdb_limits import PdbLimits
 from shared.state.state_node import StateNode, is_deleting_or_marked
-from shared.state.surge_drain import Surge, SurgeDrains
+from shared.state.surge_drain import DeploymentRestart, Surge, SurgeDrains
 
 DisruptionClass: TypeAlias = Literal["graceful", "eventual"]
 """Eventual disruption (drift) ignores blocking pods if the NodeClaim has a termination grace period."""
@@ -35,6 +35,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """The pods that need another node."""
     price_usd_per_hour: float
     """0 if the price is unknown."""
+    restarts: tuple[DeploymentRestart, ...] = ()
+    """The rollouts that a surge drain of the node starts."""
 
     @property
     def name(self) -> str:
@@ -100,6 +102,7 @@ def evaluate_candidate(
         pool=pool,
         reschedulable_pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
         price_usd_per_hour=cluster_state.price_list.get_price(state.meta, pool.node_class.name),
+        restarts=cluster_state.surge_drains.list_restarts(state.pods),
     )
 
 
