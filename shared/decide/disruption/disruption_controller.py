@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
-from shared.decide.disruption.budgets.workload_cooldown import COOLDOWN_REASON, WorkloadCooldown
+from shared.decide.disruption.budgets.workload_cooldown import WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import explain_consolidation_refusal, explain_emptiness_refusal
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
@@ -131,15 +131,6 @@ class _DisruptionController:
 
     def _add_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         for proposed_command in proposed_commands:
-            message = (
-                ""
-                if proposed_command.reason == EMPTY_REASON
-                else self._cooldown.explain_refusal(proposed_command.targets)
-            )
-            if message:
-                self._verdicts |= {target.name: _keep_cooling(target, message) for target in proposed_command.targets}
-                continue
-            self._cooldown.reserve(proposed_command.targets)
             self._proposed_commands.append(proposed_command)
             self._disrupted_nodes.update(target.name for target in proposed_command.targets)
 
@@ -165,6 +156,7 @@ class _DisruptionController:
                 price_usd_per_hour=sum_prices(targets),
                 message="no pod on the node would have to move",
             )
+            self._cooldown.reserve(targets)
             self._add_commands((proposed_command,))
 
     def _filter_consolidatable(self, candidates: Mapping[str, Candidate]) -> list[Candidate]:
@@ -176,7 +168,7 @@ class _DisruptionController:
             kept_verdict = (
                 explain_consolidation_refusal(candidate, self._context.cluster_state)
                 or self._find_pause_verdict(candidate, UNDERUTILIZED_REASON)
-                or self._find_cooldown_verdict(candidate)
+                or self._cooldown.find_verdict(candidate)
             )
             if kept_verdict is None:
                 eligible_candidates.append(candidate)
@@ -195,30 +187,34 @@ class _DisruptionController:
                 or not self._context.has_drifted(candidate.state)
             ):
                 continue
-            kept_verdict = self._find_pause_verdict(candidate, DRIFTED) or self._find_cooldown_verdict(candidate)
+            kept_verdict = self._find_pause_verdict(candidate, DRIFTED) or self._cooldown.find_verdict(candidate)
             if kept_verdict is None:
                 drifted_candidates.append(candidate)
             else:
                 self._verdicts[candidate.name] = kept_verdict
         static_candidates = [drifted for drifted in drifted_candidates if drifted.pool.replicas is not None]
-        proposed_commands, blocked_verdicts = replace_static_nodes(
+        proposed_commands, static_verdicts = replace_static_nodes(
             static_candidates,
             self._context.cluster_state,
             self._context.budget_tracker,
             self._context.command_nodes,
             self._prices,
+            self._cooldown,
         )
         self._add_commands(proposed_commands)
-        self._verdicts |= {drifted.node: drifted for drifted in blocked_verdicts}
+        self._verdicts |= {verdict.node: verdict for verdict in static_verdicts}
         dynamic_candidates = [verdict for verdict in drifted_candidates if verdict.pool.replicas is None]
         if not dynamic_candidates:
             return
         self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible)
         drift_replacement = DriftReplacement(
-            setup, replacement_finder, self._context.budget_tracker, self._prices, self._is_time_over
+            setup,
+            (replacement_finder, self._context.budget_tracker, self._cooldown),
+            self._prices,
+            self._is_time_over,
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
-        self._verdicts |= drift_replacement.blocked_verdicts
+        self._verdicts |= drift_replacement.verdicts
 
     def _build_simulation(self, eligible: list[Candidate]) -> tuple[SimulationSetup, ReplacementFinder]:
         setup = self._context.set_up_simulation(eligible, self._disrupted_nodes)
@@ -254,7 +250,8 @@ class _DisruptionController:
         setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible)
         context.close_recently_changed_nodes(setup)
         extra_cost_by_pool = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
-        checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.evaluate)
+        trackers = (context.budget_tracker.fork_tracker(), self._cooldown.fork_cooldown())
+        checks = (replacement_finder, *trackers, evaluator.evaluate)
         consolidation = Consolidation(ConsolidationContext(setup, checks, extra_cost_by_pool, self._is_time_over))
         return consolidation, consolidation.find_deletions(rotate_to_cursor(cursor, eligible))
 
@@ -266,10 +263,6 @@ class _DisruptionController:
         return KeptVerdict(
             node=candidate.name, reason="Paused", message=f"disruption for reason {reason} is paused{pool_text}"
         )
-
-    def _find_cooldown_verdict(self, candidate: Candidate) -> KeptVerdict | None:
-        message = self._cooldown.explain_refusal((candidate,))
-        return _keep_cooling(candidate, message) if message else None
 
     def _block_over_budget(self, candidate: Candidate, reason: str) -> BlockedVerdict:
         return BlockedVerdict(
@@ -286,10 +279,6 @@ def _build_disrupted_verdict(candidate: Candidate, proposed_command: ProposedCom
         message=proposed_command.explanation,
         price_usd_per_hour=candidate.price_usd_per_hour,
     )
-
-
-def _keep_cooling(candidate: Candidate, message: str) -> KeptVerdict:
-    return KeptVerdict(node=candidate.name, reason=COOLDOWN_REASON, message=message)
 
 
 def _sum_net_savings(proposed_commands: Iterable[ProposedCommand]) -> float:
