@@ -11,7 +11,7 @@ from shared.model.ec2.fleet import FleetRequest, FleetResult
 from shared.model.ec2.instance import Instance
 from sim.cluster.api_server.rules.eviction import find_matching_budgets, is_exempt_from_budgets
 from sim.cluster.controller_runtime.object_conditions import is_true
-from sim.fault_simulation.checks.expiration_deadlines import list_overdue_claims
+from sim.fault_simulation.checks.expiration import list_overdue_claims
 from sim.fault_simulation.checks.ground_truth import CLAIMS, GroundTruth, get_instance_id, get_node_pool, is_deleting
 from sim.fault_simulation.checks.node_pool_limits import get_allowed_disruptions, get_cpu_limits, is_closed
 from sim.fault_simulation.events.fault_world import FaultWorld

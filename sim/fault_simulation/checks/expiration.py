@@ -1,4 +1,4 @@
-"""The hard deadline of expiration: a NodeClaim is deleted at expireAfter plus its graceful period, whatever failed."""
+"""The hard deadline of expiration: a NodeClaim is deleted at expireAfter plus its graceful period."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
