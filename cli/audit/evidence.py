@@ -22,9 +22,9 @@ from shared.aws.s3 import S3Bucket
 from shared.model.decisions.command import CommandState
 from shared.settings import Settings
 from shared.state.cluster_state import ClusterState
-from shared.store.commands import COMMAND_KIND
-from shared.store.table_rows import decode_body
+from shared.store.commands import COMMAND_KIND, decode_command
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
+from shared.take.other_annotations import without_cluster_autoscaler_annotations
 from shared.take.snapshot import read_newest_catalog
 
 SNAPSHOT_FIELDS: Final = ("nodes", "node_claims", "pods", "node_pools", "node_classes")
@@ -75,6 +75,8 @@ def _read_cluster_state(
         return ReadFailure(
             reason="; ".join(f"{problem.kind}: {problem.message}" for problem in list_problems), is_denied=True
         )
+    if settings is None or settings.honor_cluster_autoscaler_annotations == "off":
+        cluster = without_cluster_autoscaler_annotations(cluster)
     if settings is None:
         return ClusterState(cluster)
     catalog = query_or_unseen(lambda: read_newest_catalog(S3Bucket(clients, settings.bucket_name), []))
@@ -139,4 +141,4 @@ def _list_instance_profiles(clients: Clients, stack_name: str) -> Iterator[Named
 
 def _list_commands(clients: Clients, settings: Settings) -> Iterator[tuple[str, CommandState | None]]:
     for row in DynamoTable(clients, settings.table_name).list_rows(COMMAND_KIND):
-        yield row.name, decode_body(row, CommandState)
+        yield row.name, decode_command(row)

@@ -26,6 +26,8 @@ from shared.model.core.labels import (
     MINIMUM_SAVINGS_PERCENT,
     MINIMUM_SAVINGS_USD,
     POD_DIGEST,
+    SAFE_TO_EVICT,
+    SCALE_DOWN_DISABLED,
     UTILIZATION_THRESHOLD,
 )
 from shared.model.core.metadata import Condition, ObjectMeta
@@ -138,7 +140,7 @@ def _lift_quiet_period(cluster: ClusterSnapshot, settings: DisruptionSettings) -
 
 
 def _lift_protection(cluster: ClusterSnapshot, settings: DisruptionSettings) -> ClusterAndSettings:
-    keys = (DO_NOT_DISRUPT, DO_NOT_CONSOLIDATE, DO_NOT_EVICT)
+    keys = (DO_NOT_DISRUPT, DO_NOT_CONSOLIDATE, DO_NOT_EVICT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED)
     pods = tuple(replace(pod, meta=_drop_annotations(pod.meta, *keys)) for pod in cluster.pods)
     nodes = tuple(replace(node, meta=_drop_annotations(node.meta, *keys)) for node in cluster.nodes)
     return replace(cluster, pods=pods, nodes=nodes, budgets=()), settings

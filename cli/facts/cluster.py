@@ -19,7 +19,13 @@ from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from cli.terminal.text import truncate_text
 from shared.errors import Fault, Forbidden, NotFound
-from shared.installer.rbac import format_permission, is_granted, list_permissions, read_rbac_manifests
+from shared.installer.rbac import (
+    format_permission,
+    is_granted,
+    list_permissions,
+    read_optional_rules,
+    read_rbac_manifests,
+)
 from shared.model.core.metadata import Problem
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind
@@ -29,7 +35,14 @@ from shared.wire.paths import CRD_KIND
 T = TypeVar("T")
 
 SNAPSHOT_FIELDS: Final = ("nodes", "node_pools", "node_classes", "node_claims", "namespaces")
-_OTHER_PARTS: Final = ("crds", "deployments", "has_role_binding", "missing_permissions", "pause_events")
+_OTHER_PARTS: Final = (
+    "crds",
+    "deployments",
+    "has_role_binding",
+    "missing_permissions",
+    "missing_feature_permissions",
+    "pause_events",
+)
 _CRDS_PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CLUSTER_ROLE_BINDING_PATH: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/joiner-functions"
 _CLUSTER_ROLE_PATH: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles/joiner-functions"
@@ -103,6 +116,7 @@ def read_cluster_facts(
             if listing.field in SNAPSHOT_FIELDS
         }
         names = [crd["metadata"]["name"] for crd in shipped_crds]
+        role = query_or_unseen(lambda: _read_role(kube))
         return KubernetesFacts(
             source=connection.server,
             response=answer,
@@ -111,7 +125,8 @@ def read_cluster_facts(
                 lambda: tuple(map(_build_workload, list_objects(kube, _DEPLOYMENTS_PATH, _Deployment)))
             ),
             has_role_binding=query_or_unseen(lambda: _is_there(kube, _CLUSTER_ROLE_BINDING_PATH)),
-            missing_permissions=query_or_unseen(lambda: _find_missing_permissions(_read_role(kube))),
+            missing_permissions=role if isinstance(role, ReadFailure) else _find_missing_permissions(role),
+            missing_feature_permissions=role if isinstance(role, ReadFailure) else _find_missing_by_feature(role),
             pause_events=query_or_unseen(lambda: tuple(list_pause_events(kube, now))),
             read_errors=_format_problems(problems),
             **parts,
@@ -157,6 +172,7 @@ def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) 
         or missing,
         has_role_binding=is_bound or missing,
         missing_permissions=_find_missing_permissions(roles[0]) if roles else missing,
+        missing_feature_permissions=_find_missing_by_feature(roles[0]) if roles else missing,
         read_errors=_format_problems(cluster.problems),
     )
 
@@ -210,15 +226,28 @@ def _read_role(kube: ReadOnlyKube) -> Manifest:
     return role
 
 
-def _find_missing_permissions(live_role: Manifest) -> tuple[str, ...]:
-    """Return the permissions of the shipped ClusterRole that *live_role* does not grant."""
+def _find_missing_permissions(live_role: Manifest, features: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return the permissions of the shipped ClusterRole with the optional *features* that *live_role* lacks, sorted."""
     granted = frozenset(list_permissions(live_role))
-    shipped_role = read_rbac_manifests()[0]
+    shipped_role = read_rbac_manifests(features)[0]
     return tuple(
         format_permission(permission)
         for permission in sorted(set(list_permissions(shipped_role)))
         if not is_granted(granted, permission)
     )
+
+
+def _find_missing_by_feature(live_role: Manifest) -> dict[str, tuple[str, ...]]:
+    """Return the permissions that *live_role* lacks only because a feature may be off, by feature."""
+    base_permissions = frozenset(_find_missing_permissions(live_role))
+    return {
+        feature: tuple(
+            permission
+            for permission in _find_missing_permissions(live_role, frozenset({feature}))
+            if permission not in base_permissions
+        )
+        for feature in sorted(read_optional_rules())
+    }
 
 
 def _get_name(manifest: Mapping[str, Any]) -> str:

@@ -76,6 +76,8 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the functions' group is bound to its ClusterRole."""
     missing_permissions: tuple[str, ...] | ReadFailure = ()
     """What the live ClusterRole does not grant although the functions need it, as ``get on pods``."""
+    missing_feature_permissions: Mapping[str, tuple[str, ...]] | ReadFailure = {}
+    """The same for each optional feature, by the field of its setting: what it needs if it is on."""
     pause_events: tuple[NodePoolEvent, ...] | ReadFailure | None = None
     """Recent events about what Joiner itself holds back; None for files, which have no events."""
     read_errors: tuple[str, ...] = ()

@@ -2,7 +2,9 @@
 
 import os
 
+from shared.model.cluster import ClusterSnapshot
 from shared.settings import ChosenSettings
+from shared.take.other_annotations import without_cluster_autoscaler_annotations
 
 
 def read_environment_settings() -> ChosenSettings:
@@ -12,3 +14,9 @@ def read_environment_settings() -> ChosenSettings:
         ValueError: a variable has a value that is not allowed.
     """
     return ChosenSettings.from_environment({name: text for name, text in os.environ.items() if text})
+
+
+def keep_honored_annotations(cluster: ClusterSnapshot) -> ClusterSnapshot:
+    """Return *cluster* without Cluster Autoscaler's annotations, unless the deployment's setting honors them."""
+    is_honored = os.environ.get("JOINER_HONOR_CLUSTER_AUTOSCALER_ANNOTATIONS") == "on"
+    return cluster if is_honored else without_cluster_autoscaler_annotations(cluster)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from cli.cluster.kubeconfig import connect_to_cluster
 from cli.cluster.live_cluster import read_live_cluster
+from cli.inputs.environment import keep_honored_annotations
 from cli.journal.arguments import get_journal_source
 from cli.journal.journal import Journal, load_journal
 from cli.terminal.errors import InputError
@@ -39,4 +40,4 @@ def read_journal_and_cluster(args: argparse.Namespace) -> tuple[Journal, Cluster
 def _read_cluster(args: argparse.Namespace, now: datetime) -> ClusterSnapshot:
     connection = connect_to_cluster(args.kubeconfig or "", args.context or "")
     listings = [listing for listing in RESOURCE_KINDS if listing.field in _FIELDS_READ]
-    return read_live_cluster(connection.kube, now, connection.context, listings)[0]
+    return keep_honored_annotations(read_live_cluster(connection.kube, now, connection.context, listings)[0])

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cli.facts.installation import Installation, InstallationReader
 from cli.inputs.documents import iterate_objects, read_documents
+from cli.inputs.environment import keep_honored_annotations
 from cli.inputs.files import ErrorReporter
 from cli.inputs.manifests import Manifests, parse_manifests
 from cli.planning.arguments import ACCOUNT_SOURCE, get_default_catalog_source
@@ -64,6 +65,11 @@ def read_planning_input(args: argparse.Namespace, now: datetime) -> PlanningInpu
     Raises:
         InputError: a live cluster cannot be read, or none of the files. Other errors in files are recorded.
     """
+    planning_input = _read_input(args, now)
+    return replace(planning_input, cluster=keep_honored_annotations(planning_input.cluster))
+
+
+def _read_input(args: argparse.Namespace, now: datetime) -> PlanningInput:
     if args.context is not None or args.kubeconfig is not None:
         return _read_live_input(args, now)
     read_errors, left_out_notes = list[str](), list[str]()

@@ -19,8 +19,8 @@ from shared.state.state_node import StateNode
 
 NodeKind = tuple[str, str, str]
 """NodePool, instance type, capacity type; "" for a missing label."""
-FIXED_REASONS: Final = frozenset(("StaticPool", "ConsolidationDisabled", "PolicyWhenEmpty"))
-"""Reasons that keep a node as long as its NodePool does not change."""
+FIXED_REASONS: Final = frozenset(("StaticPool", "ConsolidationDisabled", "PolicyWhenEmpty", "ScaleDownDisabled"))
+"""Reasons that keep a node as long as its NodePool and its annotations do not change."""
 MAX_REPLANNING_ROUNDS: Final = 4
 """After this number of rounds, nodes are no longer kept because their pods fit nowhere else."""
 

@@ -14,6 +14,7 @@ import msgspec
 
 from cli.cluster.live_cluster import read_live_cluster
 from cli.cluster.paging import list_objects
+from cli.inputs.environment import keep_honored_annotations
 from cli.pause.annotations import build_pause_change, build_resume_change, write_pauses
 from cli.status.node_rows import NodeRow, build_node_rows
 from cli.terminal.errors import InputError
@@ -83,7 +84,7 @@ def read_cluster(kube: Kube, source: str) -> ClusterSnapshot:
     ]
     if hidden:
         raise InputError("; ".join(hidden))
-    return cluster
+    return keep_honored_annotations(cluster)
 
 
 def list_foreign_pools(kube: Kube) -> tuple[str, ...]:

@@ -16,6 +16,14 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     names.DO_NOT_EVICT: ("pod", "Old name of do-not-disrupt."),
     names.DO_NOT_CONSOLIDATE: ("Node, NodeClaim", "Old name of do-not-disrupt."),
+    names.SAFE_TO_EVICT: (
+        "pod",
+        '`"false"`, with `honor-cluster-autoscaler-annotations: on`: as do-not-disrupt, except on pods of DaemonSets.',
+    ),
+    names.SCALE_DOWN_DISABLED: (
+        "Node, NodeClaim",
+        '`"true"`, with `honor-cluster-autoscaler-annotations: on`: no consolidation or emptiness, but drift.',
+    ),
     names.POD_DELETION_COST: ("pod", "A number. Nodes whose pods have a high deletion cost are disrupted last."),
     names.VOLUNTARY_DISRUPTION: ("Node, NodeClaim", "`drifted`: the node is replaced as drifted, within the budgets."),
     names.DISRUPTION_PAUSED: (

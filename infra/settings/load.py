@@ -1,14 +1,16 @@
 """Loading of the settings of a cluster: values are decoded, then validated."""
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final, get_origin
 
 import msgspec
 
+from infra.settings.errors import InvalidSettingsError
 from infra.settings.scheduler_config import encode_scheduler_config
 from infra.settings.settings import SETTING_NAMES, StackOptions, format_setting_name
-from infra.settings.validation import check_options
+from infra.settings.validation import find_option_errors
 from shared.settings_text import decode_texts, encode_text, get_base, get_form
 
 RENAMED_SETTINGS: Final = {"hints": "pod-nominations"}
@@ -21,34 +23,67 @@ def load_options(values: Mapping[str, object], locate: Callable[[str], str] = st
     Values are texts, numbers, booleans, lists or maps. *locate* returns how messages name a setting.
 
     Raises:
-        ValueError: a setting is unknown, or a value cannot be deployed.
+        InvalidSettingsError: settings are unknown, or values cannot be deployed: one message for each. Settings are
+            checked in combination only if each of them is valid.
     """
-
-    def format_name(field: str) -> str:
-        return locate(format_setting_name(field))
-
-    check_setting_names(values, locate)
-    fields = msgspec.structs.fields(StackOptions)
-    texts = {
-        field.name: _encode_value(field, values[name], locate(name))
-        for field in fields
-        if (name := format_setting_name(field.name)) in values
-    }
-    options = decode_texts(StackOptions, texts, format_name)
-    for field in fields:
-        _check_grammar(field, getattr(options, field.name), format_name(field.name))
-    check_options(options)
+    texts, errors = encode_values(values, locate)
+    if errors:
+        raise InvalidSettingsError(errors)
+    options = decode_texts(StackOptions, texts)
+    if option_errors := tuple(_locate_error(message, locate) for message in find_option_errors(options)):
+        raise InvalidSettingsError(option_errors)
     return options
+
+
+def encode_values(
+    values: Mapping[str, object], locate: Callable[[str], str] = str
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the texts of the valid *values* by field, and the errors of the other ones."""
+    errors = list(_find_unknown_names(values, locate))
+    texts: dict[str, str] = {}
+    for field in msgspec.structs.fields(StackOptions):
+        name = format_setting_name(field.name)
+        if name not in values:
+            continue
+        try:
+            texts[field.name] = _check_value(field, values[name], locate(name))
+        except ValueError as error:
+            errors.append(str(error))
+    return texts, tuple(errors)
 
 
 def check_setting_names(names: Iterable[str], locate: Callable[[str], str] = str) -> None:
     """Check that *names* are settings.
 
     Raises:
-        ValueError: the message suggests the setting that was probably meant.
+        InvalidSettingsError: the messages suggest the settings that were probably meant.
     """
+    if errors := tuple(_find_unknown_names(names, locate)):
+        raise InvalidSettingsError(errors)
+
+
+def _find_unknown_names(names: Iterable[str], locate: Callable[[str], str]) -> Iterator[str]:
     for name in sorted(set(names) - {*SETTING_NAMES}):
-        raise ValueError(f"{locate(name)} is not a setting: {suggest_setting(name)}")
+        yield f"{locate(name)} is not a setting: {suggest_setting(name)}"
+
+
+def _locate_error(message: str, locate: Callable[[str], str]) -> str:
+    """Return *message* with the location of the setting with which it begins."""
+    match = re.match(r"[a-z-]+", message)
+    name = match.group() if match is not None else ""
+    return f"{locate(name)}{message.removeprefix(name)}" if name in SETTING_NAMES else message
+
+
+def _check_value(field: msgspec.structs.FieldInfo, value: object, name: str) -> str:
+    """Return the text of *value*.
+
+    Raises:
+        ValueError: it is not allowed; the message begins with *name*.
+    """
+    text = _encode_value(field, value, name)
+    options = decode_texts(StackOptions, {field.name: text}, lambda _field: name)
+    _check_grammar(field, getattr(options, field.name), name)
+    return text
 
 
 def suggest_setting(name: str) -> str:

@@ -3,7 +3,7 @@
 The errors are options that a mode requires and that are missing, and options that a mode would ignore.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
 from typing import Final
 
@@ -19,39 +19,37 @@ NO_PRICES_ERROR: Final = (
 )
 
 
-def check_network(options: StackOptions) -> None:
-    """Check the network options in combination.
-
-    Raises:
-        ValueError: the message names the missing or superfluous option.
-    """
-    _check_blocks(options.vpc_cidrs)
+def find_network_errors(options: StackOptions) -> Iterator[str]:
+    """Yield the errors in the network options in combination; each message names the missing or superfluous option."""
+    yield from _find_block_errors(options.vpc_cidrs)
     if options.network == "public":
-        _refuse_options(
+        yield from _refuse_options(
             options, *_VPC_FIELDS, reason="is for functions inside a VPC: set network to private or isolated"
         )
         if options.vpc_endpoints:
-            raise ValueError("vpc-endpoints is true: set network to private or isolated")
+            yield "vpc-endpoints is true: set network to private or isolated"
         return
-    _require_options(options, "subnets", reason=f"network is {options.network}")
-    _check_security_group(options)
+    yield from _require_options(options, "subnets", reason=f"network is {options.network}")
+    yield from _find_security_group_errors(options)
     if options.vpc_endpoints:
-        _require_options(options, "vpc", "vpc_cidrs", "route_tables", reason="vpc-endpoints is true")
+        yield from _require_options(options, "vpc", "vpc_cidrs", "route_tables", reason="vpc-endpoints is true")
     else:
-        _refuse_options(options, "route_tables", reason="has no effect without vpc-endpoints: true: remove it")
+        yield from _refuse_options(
+            options, "route_tables", reason="has no effect without vpc-endpoints: true: remove it"
+        )
     if options.network == "isolated" and not options.price_list:
-        raise ValueError(NO_PRICES_ERROR)
+        yield NO_PRICES_ERROR
 
 
-def _check_security_group(options: StackOptions) -> None:
+def _find_security_group_errors(options: StackOptions) -> Iterator[str]:
     if options.security_groups:
         reason = (
             "is for the security group that the stack creates, but security-groups names "
             "existing security groups: remove one of the settings"
         )
-        _refuse_options(options, "cluster_security_group", "prefix_lists", reason=reason)
+        yield from _refuse_options(options, "cluster_security_group", "prefix_lists", reason=reason)
         return
-    _require_options(
+    yield from _require_options(
         options,
         "vpc",
         "cluster_security_group",
@@ -60,27 +58,28 @@ def _check_security_group(options: StackOptions) -> None:
     if not options.prefix_lists:
         return
     if options.network == "private":
-        raise ValueError("prefix-lists is for network: isolated: a NAT gateway reaches all addresses")
-    _require_options(options, "vpc_cidrs", reason="prefix-lists restricts the connections of the functions")
+        yield "prefix-lists is for network: isolated: a NAT gateway reaches all addresses"
+    yield from _require_options(options, "vpc_cidrs", reason="prefix-lists restricts the connections of the functions")
 
 
-def _require_options(options: StackOptions, *fields: str, reason: str) -> None:
+def _require_options(options: StackOptions, *fields: str, reason: str) -> Iterator[str]:
     missing = [format_setting_name(field) for field in fields if not getattr(options, field)]
     if missing:
-        raise ValueError(f"{reason}: set {' and '.join(missing)} too")
+        yield f"{reason}: set {' and '.join(missing)} too"
 
 
-def _refuse_options(options: StackOptions, *fields: str, reason: str) -> None:
+def _refuse_options(options: StackOptions, *fields: str, reason: str) -> Iterator[str]:
     for field in fields:
         if getattr(options, field):
-            raise ValueError(f"{format_setting_name(field)} {reason}")
+            yield f"{format_setting_name(field)} {reason}"
 
 
-def _check_blocks(blocks: Iterable[str]) -> None:
+def _find_block_errors(blocks: Iterable[str]) -> Iterator[str]:
     for block in blocks:
         try:
             open_to_all = ip_network(block).prefixlen == 0
         except ValueError as error:
-            raise ValueError(f"vpc-cidrs: {error}: must be a CIDR block like 10.0.0.0/16") from None
+            yield f"vpc-cidrs: {error}: must be a CIDR block like 10.0.0.0/16"
+            continue
         if open_to_all:
-            raise ValueError(f"vpc-cidrs: {block} contains all addresses: use the CIDR blocks of the VPC")
+            yield f"vpc-cidrs: {block} contains all addresses: use the CIDR blocks of the VPC"

@@ -1,10 +1,11 @@
 """Validation of stack settings that their types do not express, alone and in combination, before a deployment."""
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from infra.settings.budget_validation import check_budgets, check_time_zone
-from infra.settings.network_validation import check_network
+from infra.settings.network_validation import find_network_errors
 from infra.settings.partition_validation import check_partition
 from infra.settings.scheduler_config import check_scheduler_config
 from infra.settings.settings import StackOptions
@@ -16,21 +17,28 @@ MIN_PRICE_AGE_ALARM_HOURS: Final = 13
 """Prices are queried twice a day, and their age is published only above this limit (`shared.report.metrics.emf`)."""
 
 
-def check_options(options: StackOptions) -> None:
-    """Check *options* for errors that would otherwise appear only during the deployment.
+def find_option_errors(options: StackOptions) -> Iterator[str]:
+    """Yield the errors in *options* that would otherwise appear only during the deployment.
 
-    Raises:
-        ValueError: the message names the option.
+    Each message names the option.
     """
-    _check_cluster(options.cluster)
-    _check_topics(options)
-    _check_price_age(options)
-    _check_nodes(options)
-    check_scheduler_config(options.scheduler_config)
-    check_budgets(options.disruption_budgets)
-    check_time_zone(options.disruption_time_zone)
-    check_network(options)
-    check_partition(options)
+    checks: tuple[Callable[[], None], ...] = (
+        lambda: _check_cluster(options.cluster),
+        lambda: _check_topics(options),
+        lambda: _check_price_age(options),
+        lambda: _check_windows(options),
+        lambda: _check_keys(options),
+        lambda: check_scheduler_config(options.scheduler_config),
+        lambda: check_budgets(options.disruption_budgets),
+        lambda: check_time_zone(options.disruption_time_zone),
+        lambda: check_partition(options),
+    )
+    for check in checks:
+        try:
+            check()
+        except ValueError as error:
+            yield str(error)
+    yield from find_network_errors(options)
 
 
 def _check_cluster(name: str) -> None:
@@ -46,9 +54,12 @@ def _check_topics(options: StackOptions) -> None:
         )
 
 
-def _check_nodes(options: StackOptions) -> None:
+def _check_windows(options: StackOptions) -> None:
     if options.windows and options.ip_family == "ipv6":
         raise ValueError("windows is true: EKS has no Windows nodes on clusters with ip-family: ipv6")
+
+
+def _check_keys(options: StackOptions) -> None:
     for key in options.kms_keys:
         region = key.split(":")[3]
         if options.region and region != options.region:

@@ -5,7 +5,7 @@ opposite. Surge drain is used where it is requested and where an eviction would 
 PodDisruptionBudget refuses it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -36,6 +36,16 @@ class Surge(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the refusal ends without a change by a person."""
     pdb_refusal: str = ""
     """Why an eviction would be refused."""
+
+
+class DeploymentRestart(msgspec.Struct, frozen=True, kw_only=True):
+    """A rollout that a surge drain of a node starts: it replaces all pods of its Deployment, also on other nodes."""
+
+    deployment: str
+    """Namespace and name."""
+    replicas: int
+    pods: tuple[Pod, ...]
+    """The pods of the Deployment that would need another node, on the drained node; at least one."""
 
 
 class SurgeDrains:
@@ -77,6 +87,27 @@ class SurgeDrains:
         """Return whether a rollout moves *pod*, although its eviction may be refused."""
         surge = self.find_surge(pod)
         return surge is not None and (not surge.refusal or surge.is_temporary)
+
+    def list_restarts(self, pods: Iterable[Pod]) -> tuple[DeploymentRestart, ...]:
+        """Return the rollouts that draining the node of *pods* would start, sorted by Deployment."""
+        if not self._snapshot.has_surge_drain:
+            return ()
+        pods_by_deployment: dict[str, list[Pod]] = {}
+        restarted_names: set[str] = set()
+        for pod in pods:
+            deployment = self.find_deployment(pod)
+            if deployment is None or not is_reschedulable(pod):
+                continue
+            pods_by_deployment.setdefault(deployment.name, []).append(pod)
+            surge = self.find_surge(pod)
+            if surge is not None and not surge.refusal:
+                restarted_names.add(deployment.name)
+        return tuple(
+            DeploymentRestart(
+                deployment=name, replicas=self._deployments[name].replicas, pods=tuple(pods_by_deployment[name])
+            )
+            for name in sorted(restarted_names)
+        )
 
     def has_successor(self, pod: Pod) -> bool:
         """Return whether a surge drain has already created the pod that replaces *pod*."""

@@ -1,17 +1,19 @@
 """Disruption commands and the sweep's cursor as table rows: read, written under the planner's lease, and deleted."""
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final, get_args
 
+import msgspec
 from msgspec.structs import replace
 
 from shared.model.core.metadata import ObjectMeta, Problem
+from shared.model.core.units import format_instant
 from shared.model.decisions.action import CreateNodeClaim
-from shared.model.decisions.command import CommandState, DisruptionCommand
+from shared.model.decisions.command import UNKNOWN_PHASE_TIMEOUT, CommandState, DisruptionCommand, Phase
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
-from shared.store.table_rows import decode_rows, encode_body, try_write
+from shared.store.table_rows import decode_body, decode_body_text, describe_undecodable_row, encode_body, try_write
 
 COMMAND_KIND: Final = "command"
 CURSOR_KIND: Final = "cursor"
@@ -22,17 +24,55 @@ MAX_ROWS_DELETED_PER_CYCLE: Final = 25
 """Rows of ended commands that one cycle deletes at most."""
 
 
+class _StoredPhase(msgspec.Struct, frozen=True, kw_only=True):
+    """The phase in a row of any version."""
+
+    phase: str
+
+
 def read_commands(world: World, problems: list[Problem]) -> dict[str, CommandState]:
-    """Return the command states by id; rows that cannot be decoded are added to *problems*, and own no nodes.
+    """Return the command states by id.
+
+    Rows that cannot be decoded are added to *problems*, and own no nodes. A phase of a newer version is UNKNOWN, and a
+    problem too.
 
     Raises:
         Fault: the table did not respond.
     """
     rows = world.table.list_rows(COMMAND_KIND)
-    return {
-        row.name: replace(command_state, version=row.version)
-        for row, command_state in decode_rows(rows, CommandState, problems, "the command was rolled back")
-    }
+    command_states: dict[str, CommandState] = {}
+    for row in rows:
+        command_state = decode_command(row)
+        if command_state is None:
+            problems.extend(describe_undecodable_row(row, CommandState, "the command was rolled back"))
+            continue
+        command_states[row.name] = command_state
+        if command_state.phase == "UNKNOWN":
+            ends_at = format_instant(command_state.phase_since + UNKNOWN_PHASE_TIMEOUT)
+            message = (
+                f"phase: {decode_body_text(row.body, _StoredPhase).phase!r} was written by a newer version; until "
+                f"{ends_at} the command and its nodes are left alone, then it is rolled back; to complete it, deploy "
+                "the newer version again"
+            )
+            problems.append(Problem(kind=COMMAND_KIND, name=row.name, message=message))
+    return command_states
+
+
+def decode_command(row: TableRow) -> CommandState | None:
+    """Return the command state in *row*; its phase is UNKNOWN if only the phase cannot be decoded.
+
+    None if the row cannot be decoded.
+    """
+    command_state = decode_body(row, CommandState)
+    if command_state is None:
+        content, stored_phase = decode_body(row, dict[str, Any]), decode_body(row, _StoredPhase)
+        if content is None or stored_phase is None or stored_phase.phase in get_args(Phase):
+            return None
+        try:
+            command_state = msgspec.convert(content | {"phase": "UNKNOWN"}, CommandState)
+        except msgspec.ValidationError:
+            return None
+    return replace(command_state, version=row.version)
 
 
 def delete_old_commands(command_states: dict[str, CommandState], world: World) -> None:

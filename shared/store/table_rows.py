@@ -101,11 +101,21 @@ def decode_rows(
     for row in rows:
         try:
             body: BodyT = _decode_cached(row.body, cast("Hashable", type_))
-        except msgspec.DecodeError as error:
-            message = f"body: {error}; remove the row, {consequence}"
-            problems.append(Problem(kind=row.kind, name=row.name, message=message))
+        except msgspec.DecodeError:
+            problems.extend(describe_undecodable_row(row, type_, consequence))
         else:
             yield row, body
+
+
+def describe_undecodable_row(row: TableRow, type_: type[BodyT], consequence: str) -> Iterator[Problem]:
+    """Yield why the body of *row* cannot be decoded; nothing if it can.
+
+    *consequence* tells what happens when the row is removed.
+    """
+    try:
+        decode_body_text(row.body, type_)
+    except msgspec.DecodeError as error:
+        yield Problem(kind=row.kind, name=row.name, message=f"body: {error}; remove the row, {consequence}")
 
 
 def decode_current_rows(
@@ -116,8 +126,14 @@ def decode_current_rows(
     Raises:
         Fault: the table could not be read.
     """
-    rows = (row for row in table.list_rows(kind) if not row.is_expired(now))
-    return (body for _, body in decode_rows(rows, type_, problems, "it is rewritten"))
+    for row in table.list_rows(kind):
+        if row.is_expired(now):
+            continue
+        body = decode_body(row, type_)
+        if body is not None:
+            yield body
+        else:
+            problems.extend(describe_undecodable_row(row, type_, "it is rewritten"))
 
 
 def try_write(

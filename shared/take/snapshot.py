@@ -25,6 +25,7 @@ from shared.take.ended_instances import read_ended_instances
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import ALL_LIST_FIELDS, PENDING_PODS, RESOURCE_KINDS
+from shared.take.other_annotations import ANNOTATED_FIELDS, strip_objects
 
 PartT = TypeVar("PartT")
 
@@ -126,6 +127,8 @@ def _read_parts(world: World, request: SnapshotRequest, now: datetime, problems:
         [resource_kind for resource_kind in (*OPTIONAL_KINDS, *RESOURCE_KINDS) if resource_kind.field in request.lists],
         problems,
     )
+    if world.settings.honor_cluster_autoscaler_annotations == "off":
+        parts |= {field: strip_objects(parts[field]) for field in ANNOTATED_FIELDS if field in parts}
     if (
         NO_CATALOG_PROBLEM in problems
         and "node_classes" in parts

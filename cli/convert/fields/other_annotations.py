@@ -4,14 +4,11 @@ from typing import Final
 
 import msgspec
 
-from shared.model.core.labels import DO_NOT_DISRUPT
-
-SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+from shared.model.core.labels import DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 
 
 class ForeignAnnotation(msgspec.Struct, frozen=True, kw_only=True):
-    """An annotation that Joiner does not read, and what says the same to Joiner."""
+    """An annotation that Joiner does not read by default, and what says the same to Joiner."""
 
     replacement: str = ""
     """The annotation with the value "true" that has the same meaning; "" if there is none."""
@@ -26,7 +23,10 @@ _REASONS: Final = {
     SCALE_DOWN_DISABLED: "Joiner may remove nodes by default",
     "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": "local volumes never keep a node",
     "cluster-autoscaler.kubernetes.io/enable-ds-eviction": "a drain leaves DaemonSet pods to their node",
+    "cluster-autoscaler.kubernetes.io/daemonset-pod": "only pods that a DaemonSet owns are DaemonSet pods",
+    "cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "Joiner launches nodes as soon as pods are unschedulable",
 }
+_HONOR_HINT: Final = f'write {DO_NOT_DISRUPT}: "true", or set honor-cluster-autoscaler-annotations: on'
 _TERMINATION_HANDLER_PREFIX: Final = "aws-node-termination-handler/"
 
 
@@ -39,7 +39,7 @@ def find_foreign_annotation(key: str, value: object) -> ForeignAnnotation | None
     True
     """
     if str(value).lower() == _PROTECTING_VALUES.get(key):
-        return ForeignAnnotation(replacement=DO_NOT_DISRUPT, reason=f'write {DO_NOT_DISRUPT}: "true"')
+        return ForeignAnnotation(replacement=DO_NOT_DISRUPT, reason=_HONOR_HINT)
     if key in _REASONS:
         return ForeignAnnotation(reason=_REASONS[key])
     if key.startswith(_TERMINATION_HANDLER_PREFIX):

@@ -1,12 +1,13 @@
 """Checks of the cluster: access entries, CRDs, RBAC and other autoscalers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
 from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DeploymentFacts, DoctorFacts, NodeClassFacts, ReadFailure, StackFacts
 from shared.crds.compatibility import find_incompatibilities, find_missing_fields
+from shared.installer.rbac import list_enabled_features
 from shared.model.core.formatting import format_count, join_names
 
 REQUIRED_CRDS: Final = ("ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
@@ -152,7 +153,10 @@ def _build_missing_result(facts: DoctorFacts, check: CheckReporter, names: str) 
 
 
 def check_rbac(facts: DoctorFacts) -> Iterator[CheckResult]:
-    """Check that the functions' ClusterRoleBinding exists, and that its ClusterRole grants what this version needs."""
+    """Check that the functions' ClusterRoleBinding exists, and that its ClusterRole grants what this version needs.
+
+    If the settings of the installation are known, this includes the permissions of the optional features that are on.
+    """
     if facts.kubernetes is None:
         return
     has_binding, check = facts.kubernetes.has_role_binding, CheckReporter("permissions")
@@ -160,6 +164,7 @@ def check_rbac(facts: DoctorFacts) -> Iterator[CheckResult]:
         yield check.skip("RBAC of the functions", has_binding, "get on clusterrolebindings")
     elif has_binding:
         yield _check_role(facts.kubernetes.missing_permissions, check)
+        yield from _check_feature_permissions(facts.kubernetes.missing_feature_permissions, facts.stack, check)
     elif facts.is_installed is False:
         yield check.defer("no RBAC for the functions yet", DEPLOY_FIX)
     else:
@@ -173,6 +178,19 @@ def _check_role(missing_permissions: tuple[str, ...] | ReadFailure, check: Check
         message = f"ClusterRole joiner-functions lacks {join_names(missing_permissions, MAX_LISTED_NAMES)}"
         return check.fail(message, "deploy the stack again (docs/installer.md)")
     return check.accept("ClusterRole joiner-functions is bound and has all permissions")
+
+
+def _check_feature_permissions(
+    missing_by_feature: Mapping[str, tuple[str, ...]] | ReadFailure, stack: StackFacts | None, check: CheckReporter
+) -> Iterator[CheckResult]:
+    """Yield a failure for each feature that is on, and whose permissions are not granted."""
+    if isinstance(missing_by_feature, ReadFailure) or stack is None or stack.settings is None:
+        return
+    for feature in sorted(list_enabled_features(stack.settings)):
+        if missing_permissions := missing_by_feature.get(feature, ()):
+            setting, names = feature.replace("_", "-"), join_names(missing_permissions, MAX_LISTED_NAMES)
+            message = f"{setting} is on, but ClusterRole joiner-functions lacks {names}"
+            yield check.fail(message, f"deploy the stack again, or with {setting}: off (docs/installer.md)")
 
 
 def check_autoscalers(facts: DoctorFacts) -> Iterator[CheckResult]:

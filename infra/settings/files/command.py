@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from infra.settings.errors import add_prefix, list_errors
 from infra.settings.files.changes import change_settings, render_settings_file, render_value
 from infra.settings.files.reading import parse_settings
 from infra.settings.files.selection import CLUSTERS_FOLDER, PREFIX, format_path, get_settings_path
@@ -33,7 +34,7 @@ def read_old_settings(path: Path) -> dict[str, object]:
     try:
         loaded = msgspec.structs.asdict(load_options({"cluster": path.stem.replace(".", "-"), **values}))
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise add_prefix(error, str(path)) from None
     changed = {format_setting_name(field) for field, value in loaded.items() if value != defaults[field]}
     return {name: value for name, value in values.items() if name in changed}
 
@@ -66,7 +67,7 @@ def update_file(path: Path, values: dict[str, object]) -> bool:
         text = change_settings(old_text, values)
         parse_settings(text, path.stem)
     except ValueError as error:
-        raise ValueError(f"{format_path(path)}: {error}") from None
+        raise add_prefix(error, format_path(path)) from None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return is_new
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         values = (read_old_settings(options.old) if options.old else {}) | parse_assignments(options.settings)
         is_new = update_file(path, values)
     except ValueError as error:
-        sys.stderr.write(f"make settings: {error}\n")
+        sys.stderr.writelines(f"make settings: {message}\n" for message in list_errors(error))
         return 2
     sys.stdout.write(f"{format_path(path)}: {'created' if is_new else 'changed' if values else 'unchanged'}\n")
     sys.stdout.writelines(f"  {name}: {render_value(name, value)}\n" for name, value in values.items())

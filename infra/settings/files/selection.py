@@ -3,11 +3,12 @@
 Settings on the command line are refused: the next deployment would not have them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from infra.settings.errors import InvalidSettingsError, add_prefix, list_errors
 from infra.settings.files.reading import parse_settings
 from infra.settings.load import suggest_setting
 from infra.settings.settings import SETTING_NAMES, StackOptions
@@ -42,13 +43,26 @@ def select_clusters(context: Mapping[str, object], committed_keys: Collection[st
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"-c {CLUSTER_KEY}={','.join(names)}: {name} is there twice")
-    clusters = tuple(load_cluster(name, folder) for name in names)
+    clusters = _load_clusters(names, folder)
     cluster_names = [options.cluster for options in clusters]
     for name in cluster_names:
         if cluster_names.count(name) > 1:
             raise ValueError(
                 f"two of the selected files are for the cluster {name}: deploy one of them after the other"
             )
+    return tuple(clusters)
+
+
+def _load_clusters(names: Iterable[str], folder: Path) -> list[StackOptions]:
+    clusters: list[StackOptions] = []
+    errors: list[str] = []
+    for name in names:
+        try:
+            clusters.append(load_cluster(name, folder))
+        except ValueError as error:
+            errors.extend(list_errors(error))
+    if errors:
+        raise InvalidSettingsError(errors)
     return clusters
 
 
@@ -68,7 +82,7 @@ def load_cluster(name: str, folder: Path = CLUSTERS_FOLDER) -> StackOptions:
     try:
         return parse_settings(text, name)
     except ValueError as error:
-        raise ValueError(f"{format_path(path)}: {error}") from None
+        raise add_prefix(error, format_path(path)) from None
 
 
 def get_settings_path(name: str, folder: Path = CLUSTERS_FOLDER) -> Path:

@@ -10,7 +10,7 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
-from shared.model.kubernetes.do_not_disrupt import is_node_protected
+from shared.model.kubernetes.do_not_disrupt import find_protecting_annotation, is_node_protected
 from shared.model.kubernetes.eviction_cost import compute_eviction_cost
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
@@ -18,7 +18,7 @@ from shared.model.kubernetes.pod_classes import is_disruptable, is_reschedulable
 from shared.state.cluster_state import ClusterState
 from shared.state.pdb_limits import PdbLimits
 from shared.state.state_node import StateNode, is_deleting_or_marked
-from shared.state.surge_drain import Surge, SurgeDrains
+from shared.state.surge_drain import DeploymentRestart, Surge, SurgeDrains
 
 DisruptionClass: TypeAlias = Literal["graceful", "eventual"]
 """Eventual disruption (drift) ignores blocking pods if the NodeClaim has a termination grace period."""
@@ -35,6 +35,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """The pods that need another node."""
     price_usd_per_hour: float
     """0 if the price is unknown."""
+    restarts: tuple[DeploymentRestart, ...] = ()
+    """The rollouts that a surge drain of the node starts."""
 
     @property
     def name(self) -> str:
@@ -100,6 +102,7 @@ def evaluate_candidate(
         pool=pool,
         reschedulable_pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
         price_usd_per_hour=cluster_state.price_list.get_price(state.meta, pool.node_class.name),
+        restarts=cluster_state.surge_drains.list_restarts(state.pods),
     )
 
 
@@ -118,7 +121,8 @@ def find_blocking_pod(
     sorted_pods = sorted(pods, key=lambda pod: (pod.name, pod.meta.uid))
     for pod in sorted_pods:
         if not is_disruptable(pod, now):
-            return "PodBlocksEviction", f"pod {pod.name} has the annotation karpenter.sh/do-not-disrupt"
+            annotation = find_protecting_annotation(pod, now)
+            return "PodBlocksEviction", f"pod {pod.name} has the annotation {annotation}"
     for pod in sorted_pods:
         surge = surge_drains.find_surge(pod) if surge_drains is not None else None
         refusal = pdb_limits.find_refusal(pod, now) if surge is None else explain_surge_block(surge)

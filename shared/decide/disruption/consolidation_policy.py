@@ -6,9 +6,10 @@ from shared.decide.disruption.budgets.node_pool_annotations import DELETE_ONLY, 
 from shared.decide.disruption.budgets.utilization import explain_utilization
 from shared.decide.disruption.candidates import Candidate
 from shared.model.core.formatting import format_count
-from shared.model.core.labels import CAPACITY_TYPE, COMMAND, CONSOLIDATION_MODE, POD_DIGEST, ZONE
+from shared.model.core.labels import CAPACITY_TYPE, COMMAND, CONSOLIDATION_MODE, POD_DIGEST, SCALE_DOWN_DISABLED, ZONE
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import KeptVerdict
+from shared.model.kubernetes.do_not_disrupt import is_scale_down_disabled
 from shared.state.cluster_state import ClusterState
 from shared.state.node_claim_state import compute_consolidatable_time
 from shared.state.state_node import StateNode, compute_pod_digest
@@ -19,8 +20,8 @@ def explain_emptiness_refusal(
 ) -> KeptVerdict | None:
     """Return why *candidate* is not disrupted as empty; None if nothing prevents it."""
     pool = candidate.pool
-    if pool.replicas is not None:
-        return _keep_static(candidate)
+    if exclusion := _explain_exclusion(candidate):
+        return exclusion
     is_unused_replacement = was_never_used(candidate)
     if pool.consolidate_after is None and not is_unused_replacement:
         return _keep_disabled(candidate)
@@ -48,8 +49,8 @@ def was_never_used(candidate: Candidate) -> bool:
 def explain_consolidation_refusal(candidate: Candidate, cluster_state: ClusterState) -> KeptVerdict | None:
     """Return why *candidate* is not replaced by something cheaper; None if nothing prevents it."""
     pool, meta = candidate.pool, candidate.node.meta
-    if pool.replicas is not None:
-        return _keep_static(candidate)
+    if exclusion := _explain_exclusion(candidate):
+        return exclusion
     if cluster_state.price_list.find_type(meta, pool.node_class.name) is None:
         return _keep(candidate, "InstanceTypeUnknown", f"the catalog has no instance type {candidate.instance_type!r}")
     for key in (CAPACITY_TYPE, ZONE):
@@ -126,8 +127,14 @@ def is_within_consolidate_after(state: StateNode, cluster_state: ClusterState) -
     return consolidatable_time is not None and consolidatable_time > cluster_state.taken_at
 
 
-def _keep_static(candidate: Candidate) -> KeptVerdict:
-    return _keep(candidate, "StaticPool", f"NodePool {candidate.pool.name} has a fixed number of nodes (spec.replicas)")
+def _explain_exclusion(candidate: Candidate) -> KeptVerdict | None:
+    """Return why neither emptiness nor consolidation ever removes *candidate*; None if nothing prevents it."""
+    if candidate.pool.replicas is not None:
+        message = f"NodePool {candidate.pool.name} has a fixed number of nodes (spec.replicas)"
+        return _keep(candidate, "StaticPool", message)
+    if is_scale_down_disabled(candidate.state.meta):
+        return _keep(candidate, "ScaleDownDisabled", f"the node has the annotation {SCALE_DOWN_DISABLED}")
+    return None
 
 
 def _keep_disabled(candidate: Candidate) -> KeptVerdict:

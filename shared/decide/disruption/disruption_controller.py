@@ -11,7 +11,7 @@ from datetime import timedelta
 import msgspec
 
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
-from shared.decide.disruption.budgets.workload_cooldown import COOLDOWN_REASON, WorkloadCooldown
+from shared.decide.disruption.budgets.workload_cooldown import WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.cluster_after_commands import find_end
 from shared.decide.disruption.consolidation_policy import (
@@ -134,11 +134,6 @@ class _DisruptionController:
 
     def _add_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
         for proposed_command in proposed_commands:
-            message = self._cooldown.explain_refusal(proposed_command.targets)
-            if message and proposed_command.reason != EMPTY_REASON:
-                self._verdicts |= {target.name: _keep_cooling(target, message) for target in proposed_command.targets}
-                continue
-            self._cooldown.reserve(proposed_command.targets)
             self._proposed_commands.append(proposed_command)
             self._disrupted_nodes.update(target.name for target in proposed_command.targets)
 
@@ -155,7 +150,9 @@ class _DisruptionController:
                 context.budget_tracker.reserve((candidate,))
             else:
                 self._verdicts[candidate.name] = self._block_over_budget(candidate, EMPTY_REASON)
-        self._add_commands(build_emptiness_commands(empty_candidates))
+        for proposed_command in build_emptiness_commands(empty_candidates):
+            self._cooldown.reserve(proposed_command.targets)
+            self._add_commands((proposed_command,))
 
     def _filter_consolidatable(self, candidates: Mapping[str, Candidate]) -> list[Candidate]:
         """Return the candidates for consolidation in their order; record verdicts for the others."""
@@ -166,7 +163,7 @@ class _DisruptionController:
             kept_verdict = (
                 explain_consolidation_refusal(candidate, self._context.cluster_state)
                 or self._find_pause_verdict(candidate, UNDERUTILIZED_REASON)
-                or self._find_cooldown_verdict(candidate)
+                or self._cooldown.find_verdict(candidate)
             )
             if kept_verdict is None:
                 eligible_candidates.append(candidate)
@@ -185,30 +182,34 @@ class _DisruptionController:
                 or not self._context.has_drifted(candidate.state)
             ):
                 continue
-            kept_verdict = self._find_pause_verdict(candidate, DRIFTED) or self._find_cooldown_verdict(candidate)
+            kept_verdict = self._find_pause_verdict(candidate, DRIFTED) or self._cooldown.find_verdict(candidate)
             if kept_verdict is None:
                 drifted_candidates.append(candidate)
             else:
                 self._verdicts[candidate.name] = kept_verdict
         static_candidates = [drifted for drifted in drifted_candidates if drifted.pool.replicas is not None]
-        proposed_commands, blocked_verdicts = replace_static_nodes(
+        proposed_commands, static_verdicts = replace_static_nodes(
             static_candidates,
             self._context.cluster_state,
             self._context.budget_tracker,
             self._context.command_nodes,
             self._prices,
+            self._cooldown,
         )
         self._add_commands(proposed_commands)
-        self._verdicts |= {drifted.node: drifted for drifted in blocked_verdicts}
+        self._verdicts |= {verdict.node: verdict for verdict in static_verdicts}
         dynamic_candidates = [verdict for verdict in drifted_candidates if verdict.pool.replicas is None]
         if not dynamic_candidates:
             return
         self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible, keeps_preferences=False)
         drift_replacement = DriftReplacement(
-            setup, replacement_finder, self._context.budget_tracker, self._prices, self._is_time_over
+            setup,
+            (replacement_finder, self._context.budget_tracker, self._cooldown),
+            self._prices,
+            self._is_time_over,
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
-        self._verdicts |= drift_replacement.blocked_verdicts
+        self._verdicts |= drift_replacement.verdicts
 
     def _build_simulation(
         self, eligible: list[Candidate], *, keeps_preferences: bool
@@ -251,7 +252,8 @@ class _DisruptionController:
         setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible, keeps_preferences=True)
         context.close_recently_changed_nodes(setup)
         extra_costs = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
-        checks = (replacement_finder, context.budget_tracker.fork_tracker(), evaluator.evaluate)
+        trackers = (context.budget_tracker.fork_tracker(), self._cooldown.fork_cooldown())
+        checks = (replacement_finder, *trackers, evaluator.evaluate)
         return Consolidation(ConsolidationContext(setup, checks, extra_costs, self._is_time_over))
 
     def _find_end(self, proposed_commands: Iterable[ProposedCommand]) -> list[ProposedCommand] | None:
@@ -280,17 +282,9 @@ class _DisruptionController:
             node=candidate.name, reason="Paused", message=f"disruption for reason {reason} is paused{pool_text}"
         )
 
-    def _find_cooldown_verdict(self, candidate: Candidate) -> KeptVerdict | None:
-        message = self._cooldown.explain_refusal((candidate,))
-        return _keep_cooling(candidate, message) if message else None
-
     def _block_over_budget(self, candidate: Candidate, reason: str) -> BlockedVerdict:
         return BlockedVerdict(
             node=candidate.name,
             reason="Budget",
             message=self._context.budget_tracker.explain_exhausted_budget(candidate.pool, reason),
         )
-
-
-def _keep_cooling(candidate: Candidate, message: str) -> KeptVerdict:
-    return KeptVerdict(node=candidate.name, reason=COOLDOWN_REASON, message=message)

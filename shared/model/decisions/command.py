@@ -5,7 +5,7 @@ the same decision gives the same command. The command state is its row in the ta
 """
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
@@ -18,13 +18,19 @@ CommandReason: TypeAlias = Literal["Empty", "Drifted", "Underutilized"]
 """As spelled in disruption budgets and in the NodeClaim's condition."""
 Method: TypeAlias = Literal["Emptiness", "StaticDrift", "Drift", "MultiNode", "SingleNode"]
 Phase: TypeAlias = Literal[
-    "PROPOSED", "VALIDATED", "LAUNCHED", "SURGING", "INITIALIZED", "DRAINING", "DONE", "ROLLED_BACK"
+    "PROPOSED", "VALIDATED", "LAUNCHED", "SURGING", "INITIALIZED", "DRAINING", "DONE", "ROLLED_BACK", "UNKNOWN"
 ]
 """The last completed step: LAUNCHED, the replacements were requested; SURGING, Deployments were restarted (only for a
-surge drain); DRAINING, the NodeClaims were deleted.
+surge drain); DRAINING, the NodeClaims were deleted; UNKNOWN, a newer version wrote a phase that this version does not
+know. UNKNOWN is never written.
 """
 
 ENDED_PHASES: Final[frozenset[Phase]] = frozenset(("DONE", "ROLLED_BACK"))
+UNKNOWN_PHASE_TIMEOUT: Final = timedelta(hours=2)
+"""How long a command in a phase of a newer version is left alone, counted from the beginning of that phase.
+
+Longer than any phase that waits for something other than evictions: a surge drain takes at most an hour.
+"""
 MAX_TARGETS_PER_COMMAND: Final = 100
 """Keeps the row far below the table's limit (400 kB); more nodes are split into several commands."""
 

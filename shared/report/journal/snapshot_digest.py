@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import POD_DELETION_COST
+from shared.model.core.labels import POD_DELETION_COST, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from shared.model.core.metadata import Pairs
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -84,6 +84,6 @@ def _strip_annotations(obj: Any) -> Any:  # noqa: ANN401 - any object of a Clust
 def is_annotation_read(annotation: str) -> bool:
     """Return whether a decision reads *annotation*."""
     domain = f".{annotation.partition('/')[0]}"
-    return annotation == POD_DELETION_COST or any(
+    return annotation in (POD_DELETION_COST, SAFE_TO_EVICT, SCALE_DOWN_DISABLED) or any(
         domain.endswith(f".{read_domain}") for read_domain in _READ_ANNOTATION_DOMAINS
     )

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from shared.model.core.labels import POD_DELETION_COST
+from shared.model.core.labels import POD_DELETION_COST, SAFE_TO_EVICT
 from shared.model.core.metadata import Condition
 from shared.model.core.taints import Toleration
 from shared.model.core.units import MAX_DURATION
@@ -224,7 +224,9 @@ def _select_read_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations.items()
-        if key == POD_DELETION_COST or key.startswith(_READ_ANNOTATION_PREFIXES)
+        if key == POD_DELETION_COST
+        or key.startswith(_READ_ANNOTATION_PREFIXES)
+        or (key == SAFE_TO_EVICT and value == "false")
     }
 
 

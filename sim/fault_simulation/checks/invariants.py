@@ -11,6 +11,7 @@ from shared.model.ec2.fleet import FleetRequest, FleetResult
 from shared.model.ec2.instance import Instance
 from sim.cluster.api_server.rules.eviction import find_matching_budgets, is_exempt_from_budgets
 from sim.cluster.controller_runtime.object_conditions import is_true
+from sim.fault_simulation.checks.expiration import list_overdue_claims
 from sim.fault_simulation.checks.ground_truth import CLAIMS, GroundTruth, get_instance_id, get_node_pool, is_deleting
 from sim.fault_simulation.checks.node_pool_limits import get_allowed_disruptions, get_cpu_limits, is_closed
 from sim.fault_simulation.events.fault_world import FaultWorld
@@ -52,6 +53,7 @@ class InvariantChecker:
         self._check_orphans(claims, self._world.list_living())
         self._check_limits()
         self._check_claim_pairs(claims)
+        self._check_expiration(claims)
 
     # Effects of the functions
 
@@ -129,6 +131,11 @@ class InvariantChecker:
         for instance_id, names in sorted(owners.items()):
             if instance_id and len(names) > 1:
                 self._report("shared", f"{instance_id} belongs to {' and '.join(sorted(names))}")
+
+    def _check_expiration(self, claims: list[Json]) -> None:
+        now = self._world.clock.get_time()
+        for name, deadline in list_overdue_claims(claims, self._setup, self.last_fault, now):
+            self._report("expired", f"{name} should have been deleted at {deadline}")
 
     def _check_limits(self) -> None:
         """Check the vCPU limits; instances of NodeClaims that are being deleted do not count, as in Karpenter."""

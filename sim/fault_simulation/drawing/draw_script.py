@@ -65,6 +65,7 @@ def _draw_base_setup(draws: RandomDraws) -> ScriptSetup:
 def _draw_full_setup(draws: RandomDraws, base_setup: ScriptSetup) -> ScriptSetup:
     """Return *plain* with a random selection of the optional features."""
     store_replicas = ("store", draws.draw_integer(1, WORKLOADS["store"][0], "replicas", "store"))
+    graceful_expiration = draws.choose(("", "", "3m", "6m"), "graceful")
     has_disks, has_static = draws.choose((True, False, False), "disks"), draws.choose((True, *[False] * 5), "static?")
     return replace(
         base_setup,
@@ -79,5 +80,7 @@ def _draw_full_setup(draws: RandomDraws, base_setup: ScriptSetup) -> ScriptSetup
         has_agent=draws.choose((True, False, False), "agent"),
         reaction=draws.choose((*["tick"] * 6, *["watch"] * 4, "logs", "logs"), "reaction"),
         has_neighbor=draws.choose((True, False), "neighbour"),
-        has_surge_drain=draws.choose((True, False, False), "surge"),
+        has_surge_drain=draws.choose((True, False), "surge"),
+        expire_after="6m" if graceful_expiration else base_setup.expire_after,
+        graceful_expiration=graceful_expiration,
     )

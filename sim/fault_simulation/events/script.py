@@ -20,6 +20,8 @@ class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     termination_grace_period: str = msgspec.field(default="", name="grace")
     """terminationGracePeriod of the nodes; empty: none."""
     expire_after: str = "Never"
+    graceful_expiration: str = msgspec.field(default="", name="graceful")
+    """How long expired nodes of the main NodePool are replaced gracefully before they are deleted; empty: not."""
     allows_spot: bool = msgspec.field(default=True, name="spot")
     replicas: tuple[tuple[str, int], ...] = ()
     """By name of the Deployment or StatefulSet; see `sim.fault_simulation.events.script_manifests`."""

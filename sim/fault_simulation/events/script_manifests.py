@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shared.model.core.labels import REBALANCE_POLICY, SURGE_DRAIN
+from shared.model.core.labels import GRACEFUL_EXPIRATION, REBALANCE_POLICY, SURGE_DRAIN
 from sim.fault_simulation.events.script import ScriptSetup
 from sim.world import manifests
 from sim.world.manifests import Json
@@ -78,7 +78,11 @@ def build_main_pool(setup: ScriptSetup, release: str = "r", excluded_type: str =
         )
     spec = {"limits": {"cpu": str(setup.limit_cpu)}, "disruption": _build_disruption(setup, disruption_budgets)}
     manifest = manifests.build_node_pool(MAIN_POOL, template, **spec)
-    annotations = {REBALANCE_POLICY: setup.rebalance_policy, SURGE_DRAIN: "true" if setup.has_surge_drain else ""}
+    annotations = {
+        REBALANCE_POLICY: setup.rebalance_policy,
+        SURGE_DRAIN: "true" if setup.has_surge_drain else "",
+        GRACEFUL_EXPIRATION: setup.graceful_expiration,
+    }
     manifest["metadata"]["annotations"] = {key: text for key, text in annotations.items() if text}
     return manifest
 

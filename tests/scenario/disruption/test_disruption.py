@@ -241,6 +241,34 @@ def test_node_annotated_as_drifted_is_replaced_once() -> None:
 # What happens meanwhile
 
 
+def rewrite_command(world: World, **fields: str) -> None:
+    [row] = world.table.list_rows("command")
+    body = msgspec.json.encode(msgspec.json.decode(row.body) | fields).decode()
+    world.table.write("command", row.name, body, version=row.version)
+
+
+def test_command_in_a_phase_of_a_newer_version_is_left_alone_and_reported() -> None:
+    world = build_shrunk_world()
+    rewrite_command(world, phase="TELEPORTING")
+    tainted_nodes = list_tainted_nodes(world)
+    world.advance_seconds(900)
+    [row] = world.table.list_rows("command")
+    assert msgspec.json.decode(row.body)["phase"] == "TELEPORTING"
+    assert list_tainted_nodes(world) == tainted_nodes != []
+    assert any("'TELEPORTING' was written by a newer version" in problem for problem in world.list_problems())
+
+
+def test_command_in_an_unknown_phase_is_rolled_back_after_two_hours() -> None:
+    world = build_shrunk_world()
+    began = world.clock.get_time() - timedelta(minutes=118)
+    rewrite_command(world, phase="TELEPORTING", phase_since=began.isoformat())
+    world.advance_seconds(60)
+    assert list_tainted_nodes(world)
+    world.advance_seconds(180)
+    assert "a newer version" in list_command_reasons(world, "ROLLED_BACK")[0]
+    world.wait_until(lambda: count_vcpus(world) == 2, 900)
+
+
 def test_pod_disruption_budget_created_after_the_proposal_rolls_the_command_back() -> None:
     world = build_shrunk_world()
     world.apply([make_pod_disruption_budget(maxUnavailable=0)])

@@ -6,12 +6,14 @@ evicted nothing. Several pods of a workload can be evicted by one command.
 """
 
 from collections.abc import Iterable
+from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Final
 
 from shared.decide.disruption.candidates import Candidate
 from shared.model.core.formatting import format_elapsed
 from shared.model.decisions.command import CommandState
+from shared.model.decisions.disruption_verdict import KeptVerdict
 from shared.model.kubernetes.pod_workload import get_workload
 
 COOLDOWN_REASON: Final = "WorkloadCooldown"
@@ -49,6 +51,15 @@ class WorkloadCooldown:
             ),
             "",
         )
+
+    def find_verdict(self, candidate: Candidate) -> KeptVerdict | None:
+        """Return why *candidate* is not disrupted now; None if it may be."""
+        message = self.explain_refusal((candidate,))
+        return KeptVerdict(node=candidate.name, reason=COOLDOWN_REASON, message=message) if message else None
+
+    def fork_cooldown(self) -> "WorkloadCooldown":
+        """Return a copy that continues to count independently."""
+        return deepcopy(self)
 
     def reserve(self, targets: Iterable[Candidate]) -> None:
         """Count the workloads of *targets* as disrupted by a command of this run."""

@@ -14,7 +14,7 @@ from shared.decide.disruption.candidates import compute_reschedule_cost
 from shared.decide.disruption.consolidation_policy import is_within_consolidate_after
 from shared.decide.disruption.deletion_cost.replicaset_pods import ReplicaSetPods
 from shared.model.kubernetes.deletion_cost import get_own_deletion_cost
-from shared.model.kubernetes.do_not_disrupt import is_node_protected
+from shared.model.kubernetes.do_not_disrupt import is_node_protected, is_scale_down_disabled
 from shared.model.kubernetes.pod_classes import is_disruptable, is_reschedulable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode, is_deleting_or_marked
@@ -93,6 +93,7 @@ def _can_become_empty(
         or not state.is_initialized()
         or is_deleting_or_marked(state)
         or is_node_protected(state.meta)
+        or is_scale_down_disabled(state.meta)
         or not {EVERYTHING, _EMPTY_REASON, f"{pool.name}/{_EMPTY_REASON}"}.isdisjoint(paused_reasons)
     ):
         return False

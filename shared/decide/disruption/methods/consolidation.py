@@ -56,9 +56,8 @@ class Consolidation:
 
     def find_deletions(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
         """Return the *candidates* that can be removed without a new node; candidates are tried in their order."""
-        deletions = DeletionSearch(self._context).find_deletions(self._context.filter_remaining(candidates))
-        self._context.record_commands(deletions)
-        return deletions
+        context = self._context
+        return context.record_commands(DeletionSearch(context).find_deletions(context.filter_remaining(candidates)))
 
     def find_replacements(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
         """Return further *candidates* to remove by launching cheaper new nodes."""

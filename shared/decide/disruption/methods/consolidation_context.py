@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
+from shared.decide.disruption.budgets.workload_cooldown import WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
@@ -27,13 +28,13 @@ class ConsolidationContext:
     def __init__(
         self,
         setup: SimulationSetup,
-        checks: tuple[ReplacementFinder, BudgetTracker, SavingsCheck],
+        checks: tuple[ReplacementFinder, BudgetTracker, WorkloadCooldown, SavingsCheck],
         extra_cost_by_pool: Mapping[str, float],
         is_over: Callable[[], bool],
     ) -> None:
         """Search in the simulation of *setup*; *extra_cost_by_pool*: cost of a node in addition to its instance."""
         self.setup, self.simulation = setup, setup.simulation
-        self.replacement_finder, self.budget_tracker, self.evaluate_savings = checks
+        self.replacement_finder, self.budget_tracker, self._cooldown, self.evaluate_savings = checks
         self.extra_cost_by_pool, self.is_over = extra_cost_by_pool, is_over
         self.kept_verdicts: dict[str, KeptVerdict] = {}
         self.unreached_names: list[str] = []
@@ -41,15 +42,25 @@ class ConsolidationContext:
         self.disrupted_nodes: set[str] = set()
         self.expected_pod_by_node: dict[str, str] = {}
 
-    def record_commands(self, proposed_commands: Iterable[ProposedCommand]) -> None:
-        """Record which nodes are disrupted and where their pods are expected; nodes that expect pods stay for now."""
+    def record_commands(self, proposed_commands: Iterable[ProposedCommand]) -> list[ProposedCommand]:
+        """Record which nodes are disrupted and where their pods are expected; nodes that expect pods stay for now.
+
+        Return the commands without those that a cool-down refuses because of an earlier command of this run.
+        """
+        recorded_commands: list[ProposedCommand] = []
         for proposed_command in proposed_commands:
+            if self._cooldown.explain_refusal(proposed_command.targets):
+                self.filter_remaining(proposed_command.targets)
+                continue
+            recorded_commands.append(proposed_command)
+            self._cooldown.reserve(proposed_command.targets)
             self.budget_tracker.reserve(proposed_command.targets)
             self.disrupted_nodes.update(target.name for target in proposed_command.targets)
             for pod, node in proposed_command.moves:
                 self.expected_pod_by_node.setdefault(node, pod)
         for name in self.disrupted_nodes:
             self.kept_verdicts.pop(name, None)
+        return recorded_commands
 
     def filter_remaining(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Return the *candidates* that are still available."""
@@ -63,7 +74,11 @@ class ConsolidationContext:
                 self.kept_verdicts[candidate.name] = KeptVerdict(
                     node=candidate.name, reason="Expecting", message=message
                 )
-            elif candidate.name not in self.disrupted_nodes and candidate.name not in self.unreached_names:
+            elif candidate.name in self.disrupted_nodes or candidate.name in self.unreached_names:
+                continue
+            elif (kept_verdict := self._cooldown.find_verdict(candidate)) is not None:
+                self.kept_verdicts[candidate.name] = kept_verdict
+            else:
                 remaining_candidates.append(candidate)
         return remaining_candidates
 

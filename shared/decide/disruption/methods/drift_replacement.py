@@ -12,6 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
+from shared.decide.disruption.budgets.workload_cooldown import WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
@@ -25,7 +26,7 @@ from shared.decide.scheduling.templates.template_builder import find_refusal
 from shared.model.core.formatting import format_count
 from shared.model.core.metadata import find_condition
 from shared.model.core.resources import NODES
-from shared.model.decisions.disruption_verdict import BlockedVerdict
+from shared.model.decisions.disruption_verdict import BlockedVerdict, Verdict
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.cluster_state import ClusterState
@@ -55,16 +56,16 @@ class DriftReplacement:
     def __init__(
         self,
         setup: SimulationSetup,
-        replacement_finder: ReplacementFinder,
-        budget_tracker: BudgetTracker,
+        checks: tuple[ReplacementFinder, BudgetTracker, WorkloadCooldown],
         prices: DisruptionPrices,
         is_over: Callable[[], bool],
     ) -> None:
         """Replace in the simulation of *setup*."""
         self._setup, self._simulation = setup, setup.simulation
-        self._replacement_finder, self._budget_tracker, self._is_over = replacement_finder, budget_tracker, is_over
-        self._prices = prices
-        self.blocked_verdicts: dict[str, BlockedVerdict] = {}
+        self._replacement_finder, self._budget_tracker, self._cooldown = checks
+        self._prices, self._is_over = prices, is_over
+        self.verdicts: dict[str, Verdict] = {}
+        """Why candidates stay, by node name."""
 
     def find_replacements(self, candidates: Sequence[Candidate]) -> list[ProposedCommand]:
         """Return the replacements for *candidates*, which have drifted."""
@@ -75,11 +76,14 @@ class DriftReplacement:
         for candidate in sorted(candidates, key=lambda drifted: build_drift_sort_key(drifted, self._prices)):
             if self._is_over():
                 self._block(candidate, "NotReached", "not reached within the time limit")
+            elif (kept_verdict := self._cooldown.find_verdict(candidate)) is not None:
+                self.verdicts[candidate.name] = kept_verdict
             elif not self._budget_tracker.has_budget_for((candidate,), DRIFTED):
                 self._block(candidate, "Budget", self._budget_tracker.explain_exhausted_budget(candidate.pool, DRIFTED))
             elif (proposed_command := self._replace_node(candidate)) is not None:
                 proposed_commands.append(proposed_command)
                 self._budget_tracker.reserve((candidate,))
+                self._cooldown.reserve((candidate,))
         return proposed_commands
 
     def _replace_node(self, candidate: Candidate) -> ProposedCommand | None:
@@ -128,7 +132,7 @@ class DriftReplacement:
         return proposed_command
 
     def _block(self, candidate: Candidate, reason: str, message: str) -> None:
-        self.blocked_verdicts[candidate.name] = BlockedVerdict(node=candidate.name, reason=reason, message=message)
+        self.verdicts[candidate.name] = BlockedVerdict(node=candidate.name, reason=reason, message=message)
 
 
 def replace_static_nodes(
@@ -137,17 +141,21 @@ def replace_static_nodes(
     budget_tracker: BudgetTracker,
     command_nodes: frozenset[str],
     prices: DisruptionPrices,
-) -> tuple[list[ProposedCommand], list[BlockedVerdict]]:
-    """Return the replacements of drifted *candidates* in static NodePools, and why other candidates are blocked."""
+    cooldown: WorkloadCooldown,
+) -> tuple[list[ProposedCommand], list[Verdict]]:
+    """Return the replacements of drifted *candidates* in static NodePools, and why other candidates stay."""
     candidates_by_pool: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         candidates_by_pool.setdefault(candidate.pool.name, []).append(candidate)
     proposed_commands: list[ProposedCommand] = []
-    blocked_verdicts: list[BlockedVerdict] = []
+    verdicts: list[Verdict] = []
     for _, pool_candidates in sorted(candidates_by_pool.items()):
         pool_candidates.sort(key=lambda drifted: build_drift_sort_key(drifted, prices))
         allowed_nodes = _count_allowed_nodes(pool_candidates[0].pool, cluster_state, command_nodes)
         for candidate in pool_candidates:
+            if (kept_verdict := cooldown.find_verdict(candidate)) is not None:
+                verdicts.append(kept_verdict)
+                continue
             message = "" if allowed_nodes > 0 else _explain_missing_capacity(candidate.pool, cluster_state)
             message = message or (
                 ""
@@ -155,12 +163,13 @@ def replace_static_nodes(
                 else budget_tracker.explain_exhausted_budget(candidate.pool, DRIFTED)
             )
             if message:
-                blocked_verdicts.append(BlockedVerdict(node=candidate.name, reason="Budget", message=message))
+                verdicts.append(BlockedVerdict(node=candidate.name, reason="Budget", message=message))
                 continue
             allowed_nodes -= 1
             budget_tracker.reserve((candidate,))
+            cooldown.reserve((candidate,))
             proposed_commands.append(_build_static_replacement(candidate, cluster_state))
-    return proposed_commands, blocked_verdicts
+    return proposed_commands, verdicts
 
 
 def _build_static_replacement(candidate: Candidate, cluster_state: ClusterState) -> ProposedCommand:

@@ -58,8 +58,7 @@ class MixedSets:
             if not context.is_over() and context.filter_remaining((seed,)):
                 proposed_command = self._find_best_set(seed, context.filter_remaining(candidates))
                 if proposed_command is not None:
-                    proposed_commands.append(proposed_command)
-                    context.record_commands((proposed_command,))
+                    proposed_commands += context.record_commands((proposed_command,))
         return proposed_commands
 
     def _find_best_set(self, seed: Candidate, candidates: Iterable[Candidate]) -> ProposedCommand | None:

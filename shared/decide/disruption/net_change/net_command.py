@@ -5,12 +5,14 @@ of pods, limits of NodePools, and savings. If a rule refuses it, there is no net
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Final
 
 import msgspec
 
 from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
+from shared.decide.disruption.budgets.workload_cooldown import WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import (
     explain_consolidation_refusal,
@@ -145,7 +147,7 @@ class _NetCommandBuilder:
         self, targets: tuple[Candidate, ...], commands: Sequence[ProposedCommand], *, is_pinned: bool
     ) -> ProposedCommand | None:
         """Return the net command; *is_pinned*: new nodes have the zone and capacity type of their cheapest offering."""
-        setup = self._context.set_up_simulation(targets, ())
+        setup = self._context.set_up_simulation(targets, (), keeps_preferences=self._reason == UNDERUTILIZED_REASON)
         if self._reason == UNDERUTILIZED_REASON:
             self._context.close_recently_changed_nodes(setup)
         if any(pod.name in setup.unplannable_pods for target in targets for pod in target.state.pods):
@@ -175,11 +177,14 @@ class _NetCommandBuilder:
     def _build_consolidation_context(self, setup: SimulationSetup) -> ConsolidationContext:
         evaluated_nodes = self._context.evaluate_nodes()
         candidates = {name: item for name, item in evaluated_nodes.items() if isinstance(item, Candidate)}
-        prices = DisruptionPrices(eviction_usd=self._settings.eviction_price_usd, overlap=self._settings.overlap)
-        evaluator = BalancedEvaluator(self._cluster_state, candidates, prices, self._settings.forecasts)
+        settings = self._settings
+        prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
+        evaluator = BalancedEvaluator(self._cluster_state, candidates, prices, settings.forecasts, settings.run_times)
+        no_cooldown = WorkloadCooldown(timedelta(), (), self._cluster_state.taken_at)  # the parts respect it
+        checks = (self._context.build_replacement_finder(setup), self._context.budget_tracker, no_cooldown)
         return ConsolidationContext(
             setup,
-            (self._context.build_replacement_finder(setup), self._context.budget_tracker, evaluator.evaluate),
+            (*checks, evaluator.evaluate),
             compute_extra_costs_by_node_pool(self._cluster_state.snapshot, self._options),
             lambda: False,
         )

@@ -15,7 +15,7 @@ from shared.decide.disruption.orchestration.command_targets import (
 )
 from shared.model.decisions.action import Action
 from shared.model.decisions.command import CommandState, DisruptionCommand
-from shared.model.kubernetes.do_not_disrupt import is_node_protected
+from shared.model.kubernetes.do_not_disrupt import is_node_protected, is_scale_down_disabled
 from shared.model.kubernetes.pod_classes import is_disruptable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
@@ -86,4 +86,6 @@ def _is_protected(state: StateNode, command: DisruptionCommand, now: datetime) -
     claim = state.claim
     if command.reason == "Drifted" and claim is not None and claim.termination_grace_period is not None:
         return is_node_protected(state.meta)
+    if command.reason != "Drifted" and is_scale_down_disabled(state.meta):
+        return True
     return is_node_protected(state.meta) or any(not is_disruptable(pod, now) for pod in state.pods)

@@ -45,6 +45,7 @@ from shared.decide.disruption.orchestration.disruption_taint import find_mark_ti
 from shared.decide.disruption.orchestration.surge_drain import advance_surging, begin_drain
 from shared.model.core.formatting import format_count, join_names
 from shared.model.decisions.command import (
+    UNKNOWN_PHASE_TIMEOUT,
     CommandInvalidation,
     CommandState,
     DisruptionCommand,
@@ -91,8 +92,19 @@ def advance_command(
         return _advance_validated(cluster_state, command_state, _with_pause_check(validator, pauses))
     if command_state.phase == "LAUNCHED":
         return _advance_launched(cluster_state, command_state, time_limit)
-    advance_drain = advance_surging if command_state.phase == "SURGING" else advance_committed
-    return advance_drain(cluster_state, command_state)
+    if command_state.phase == "UNKNOWN":
+        advance = _advance_unknown
+    else:
+        advance = advance_surging if command_state.phase == "SURGING" else advance_committed
+    return advance(cluster_state, command_state)
+
+
+def _advance_unknown(cluster_state: ClusterState, command_state: CommandState) -> CommandTransition:
+    """UNKNOWN: leave the command to the newer version that wrote its phase, but not forever."""
+    if cluster_state.taken_at - command_state.phase_since <= UNKNOWN_PHASE_TIMEOUT:
+        return CommandTransition(command_state=command_state)
+    message = "a newer version of Joiner left it in a phase that this version does not know"
+    return roll_back_command(command_state, message, cluster_state.taken_at)
 
 
 def _with_pause_check(validator: CommandCheck, pauses: DisruptionPauses) -> CommandCheck:

@@ -150,7 +150,8 @@ class OrchestrationQueue(msgspec.Struct, kw_only=True):
 
     def _record_failed_outcomes(self) -> DecisionProcess[None]:
         """Remember which commands moved pods that fail, so that a pause outlasts the failure."""
-        cluster, states = self.cluster_state.snapshot, list(self.command_states.values())
+        cluster = self.cluster_state.snapshot
+        states = [state for state in self.command_states.values() if state.phase != "UNKNOWN"]
         for command_state in with_recorded_failures(check_outcomes(cluster, states, self.outcome_window)):
             if self.is_stopped or not (yield from self._write_state(command_state, is_reported=False)):
                 return

@@ -3,7 +3,8 @@
 A normal eviction costs the eviction price: the annotation joiner.dev/eviction-price-usd of the pod's NodePool, or the
 setting of the deployment. The eviction cost of a pod (its deletion cost and its priority) multiplies the price. Pods
 that need no other node, for example those of DaemonSets, cost nothing, and neither do pods with an eviction cost
-below 0.
+below 0. A surge drain restarts all pods of a Deployment: each of them costs as much as an eviction, also on nodes that
+stay.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from shared.decide.disruption.budgets.node_pool_annotations import parse_disrupt
 from shared.decide.disruption.candidates import Candidate
 from shared.model.core.formatting import format_count, format_elapsed, format_usd
 from shared.model.kubernetes.eviction_cost import compute_eviction_cost
+from shared.state.surge_drain import DeploymentRestart
 
 NODE_OVERLAP_PERIOD: Final = timedelta(minutes=3)
 """How long both nodes are paid for: the instance boots, and pods move one after the other."""
@@ -87,11 +89,14 @@ def compute_disruption_cost(
     targets: Iterable[Candidate], eviction_costs: EvictionCosts, new_nodes_usd_per_hour: float
 ) -> DisruptionCost:
     """Return what it costs to disrupt *targets*; *new_nodes_usd_per_hour*: the price of their replacements."""
+    all_targets = tuple(targets)
     prices, evictions, evictions_usd = eviction_costs.prices, 0, 0.0
-    for target in targets:
+    for target in all_targets:
         target_evictions, target_usd = eviction_costs.compute(target)
         evictions += target_evictions
         evictions_usd += target_usd
+    restart_count, restarts_usd = _sum_restarts_elsewhere(all_targets, prices)
+    evictions, evictions_usd = evictions + restart_count, evictions_usd + restarts_usd
     launches_usd = max(new_nodes_usd_per_hour, 0.0) * (prices.overlap / _ONE_HOUR)
     return DisruptionCost(
         evictions=evictions,
@@ -99,6 +104,26 @@ def compute_disruption_cost(
         overlap=prices.overlap if launches_usd > 0 else timedelta(),
         launches_usd=launches_usd,
     )
+
+
+def _sum_restarts_elsewhere(targets: Iterable[Candidate], prices: DisruptionPrices) -> tuple[int, float]:
+    """Return number and price in USD of the pods that rollouts replace on nodes other than *targets*.
+
+    A Deployment is restarted once, also if several targets have its pods. Its other pods are priced like the first pod
+    that the rollout moves.
+    """
+    targets_by_deployment: dict[str, list[tuple[Candidate, DeploymentRestart]]] = {}
+    for target in targets:
+        for restart in target.restarts:
+            targets_by_deployment.setdefault(restart.deployment, []).append((target, restart))
+    count, price_usd = 0, 0.0
+    for restarts in targets_by_deployment.values():
+        first_target, first_restart = restarts[0]
+        other_count = max(first_restart.replicas - sum(len(restart.pods) for _, restart in restarts), 0)
+        count += other_count
+        pod_cost = max(compute_eviction_cost(first_restart.pods[0]), 0.0)
+        price_usd += get_eviction_price(first_target, prices) * pod_cost * other_count
+    return count, price_usd
 
 
 def get_eviction_price(candidate: Candidate, prices: DisruptionPrices) -> float:

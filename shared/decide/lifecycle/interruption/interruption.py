@@ -11,24 +11,21 @@ from typing import Final, Literal
 
 from shared.decide.common.events import build_claim_events
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, keep_earliest_requeues
-from shared.decide.launch.fleets.unavailable_offerings import build_offering_mark
+from shared.decide.lifecycle.interruption.unavailable_offerings import mark_ended_offering, mark_interrupted_offering
 from shared.decide.lifecycle.termination.replacement_wait import find_reclaim_time
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import (
     AT_RISK,
-    CAPACITY_TYPE,
     ENDS_AT,
     EXCLUDE_BALANCERS,
-    INSTANCE_TYPE,
     NODEPOOL,
     REBALANCE_POLICY,
     RESERVED,
     SPOT,
-    ZONE,
 )
 from shared.model.core.taints import DISRUPTED, Taint, with_disrupted_taint
 from shared.model.core.units import format_instant
-from shared.model.decisions.action import Action, DeleteObject, FollowUp, MarkUnavailable, PatchMetadata, TaintNode
+from shared.model.decisions.action import Action, DeleteObject, FollowUp, PatchMetadata, TaintNode
 from shared.model.decisions.action_outcome import OUT_OF_TIME_MESSAGE, Outcome
 from shared.model.decisions.interruption_message import InterruptionKind, InterruptionMessage, UnknownMessage
 from shared.model.kubernetes.node import Node
@@ -151,7 +148,7 @@ def _handle_interruption(
     disruptive_kinds = [kind for kind in sorted(messages_by_kind) if kind not in (_REBALANCE, _CANCELED)]
     if _REBALANCE in messages_by_kind and policy != "ignore":
         if not disruptive_kinds and policy == "cordon":
-            return (*_cordon_nodes(claim_state), *_mark_unavailable(claim_state, cluster, SPOT), *events)
+            return (*_cordon_nodes(claim_state), *mark_interrupted_offering(claim, now, SPOT), *events)
         disruptive_kinds = disruptive_kinds or [_REBALANCE]
     if not disruptive_kinds:
         return tuple(events)
@@ -163,15 +160,16 @@ def _handle_interruption(
         *_build_disrupted_taints(claim_state, disruptive_kinds[0], _find_reclaim_time(messages_by_kind, now)),
         DeleteObject(kind="NodeClaim", name=claim.name, uid=claim.meta.uid, message=disruptive_kinds[0]),
         *(
-            _mark_unavailable(claim_state, cluster, SPOT)
+            mark_interrupted_offering(claim, now, SPOT)
             if {"spot_interrupted", _REBALANCE} & set(disruptive_kinds)
             else ()
         ),
         *(
-            _mark_unavailable(claim_state, cluster, RESERVED)
+            mark_interrupted_offering(claim, now, RESERVED)
             if "capacity_reservation_interrupted" in disruptive_kinds
             else ()
         ),
+        *(mark_ended_offering(claim, now) if set(_KINDS_ALREADY_ENDED) & set(disruptive_kinds) else ()),
         *events,
         FollowUp(function="provision", after=timedelta(), message=f"{claim.name} is interrupted"),
         FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=f"{claim.name} is interrupted"),
@@ -240,18 +238,6 @@ def _cordon_nodes(claim_state: NodeClaimState) -> tuple[TaintNode, ...]:
         for node in claim_state.nodes
         if not any(CORDON_TAINT.is_same(taint) for taint in node.taints)
     )
-
-
-def _mark_unavailable(
-    claim_state: NodeClaimState, cluster: ClusterSnapshot, capacity_type: str
-) -> tuple[MarkUnavailable, ...]:
-    """Mark the offering unavailable; a missing label would stand for any type or zone, so then nothing is marked."""
-    labels = claim_state.claim.meta
-    instance_type, zone = labels.get_label(INSTANCE_TYPE), labels.get_label(ZONE)
-    if not instance_type or not zone or labels.get_label(CAPACITY_TYPE) != capacity_type:
-        return ()
-    message = f"{claim_state.claim.name} was interrupted"
-    return (build_offering_mark(capacity_type, instance_type, zone, now=cluster.taken_at, message=message),)
 
 
 def build_annotation_retries(outcomes: Iterable[Outcome]) -> tuple[PatchMetadata, ...]:

@@ -52,11 +52,9 @@ def terminate_claim(claim_state: NodeClaimState, context: LifecycleContext) -> S
     if TERMINATION_FINALIZER not in claim.meta.finalizers:
         return StepResult(claim=claim)
     if not claim.provider_id:
-        launch_actions = terminate_unlaunched_claim(claim, context)
-        return StepResult(
-            claim=claim,
-            after=(build_finalizer_removal(claim, "it has no instance"),) if launch_actions is None else launch_actions,
-        )
+        if (unlaunched_result := terminate_unlaunched_claim(claim, context)) is not None:
+            return unlaunched_result
+        return StepResult(claim=claim, after=(build_finalizer_removal(claim, "it has no instance"),))
     is_instance_gone = context.is_gone(claim.instance_id, claim_state.get_launch_time(context.now))
     if is_instance_gone and not any(node.is_ready() for node in claim_state.list_held_nodes()):
         return remove_finalizers(claim_state)

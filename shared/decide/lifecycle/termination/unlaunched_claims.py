@@ -7,20 +7,26 @@ the group's tag; a later instance still has no NodeClaim, and is collected as ga
 from datetime import timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY
 from shared.decide.lifecycle.node_claim.garbage_collection import is_possibly_claimed
-from shared.decide.lifecycle.reconcile_context import LifecycleContext
+from shared.decide.lifecycle.reconcile_context import LifecycleContext, StepResult
 from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.core.conditions import with_condition
 from shared.model.core.labels import LAUNCH_GROUP
-from shared.model.decisions.action import Action, FollowUp, TerminateInstances
+from shared.model.core.metadata import find_condition
+from shared.model.decisions.action import FollowUp, TerminateInstances
 from shared.model.karpenter.node_claim import NodeClaim
 
 LAUNCH_SETTLE_TIMEOUT: Final = timedelta(minutes=15)
+TERMINATING_CONDITION: Final = "InstanceTerminating"
+"""Records that the termination was requested."""
 CLAIM_DELETED_MESSAGE: Final = "its NodeClaim is being deleted"
 
 
-def terminate_unlaunched_claim(claim: NodeClaim, context: LifecycleContext) -> tuple[Action, ...] | None:
-    """Return the actions to take before the NodeClaim's finalizer is removed; None if it can be removed now."""
+def terminate_unlaunched_claim(claim: NodeClaim, context: LifecycleContext) -> StepResult | None:
+    """Return the step to take before the NodeClaim's finalizer is removed; None if it can be removed now."""
     group = _find_recent_group(claim, context)
     if group is None:
         return None
@@ -29,13 +35,13 @@ def terminate_unlaunched_claim(claim: NodeClaim, context: LifecycleContext) -> t
         launched = group.result.instances[position : position + 1]
         if not launched or context.is_gone(launched[0].instance_id, group.created_at):
             return None
-        return _terminate_instances((launched[0].instance_id,), context)
+        return _terminate_instances(claim, (launched[0].instance_id,), context)
     if context.instances is None:
         return _requeue(claim)
     unassigned = find_unassigned_instances(group.name, context)
     if not unassigned:
         return None
-    return _requeue(claim) if _has_waiting_claims(group, context) else _terminate_instances(unassigned, context)
+    return _requeue(claim) if _has_waiting_claims(group, context) else _terminate_instances(claim, unassigned, context)
 
 
 def find_unassigned_instances(group: str, context: LifecycleContext) -> tuple[str, ...]:
@@ -71,19 +77,29 @@ def _has_waiting_claims(group: LaunchGroup, context: LifecycleContext) -> bool:
     )
 
 
-def _requeue(claim: NodeClaim) -> tuple[Action, ...]:
-    return (
-        FollowUp(
-            function="lifecycle",
-            after=MIN_REQUEUE_DELAY,
-            message=f"the result of the launch of {claim.name} is not known yet",
-        ),
-    )
+def _requeue(claim: NodeClaim) -> StepResult:
+    message = f"the result of the launch of {claim.name} is not known yet"
+    return StepResult(claim=claim, after=(FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message=message),))
 
 
-def _terminate_instances(instance_ids: tuple[str, ...], context: LifecycleContext) -> tuple[Action, ...]:
+def _terminate_instances(claim: NodeClaim, instance_ids: tuple[str, ...], context: LifecycleContext) -> StepResult:
+    """Terminate *instance_ids*, again while EC2 lists them; an instance that EC2 does not list yet, once."""
     follow_up = FollowUp(function="lifecycle", after=MIN_REQUEUE_DELAY, message="instances are terminating")
-    running = tuple(instance_id for instance_id in instance_ids if not context.is_ending(instance_id))
-    if context.instances is None or not running:
-        return (follow_up,)
-    return (TerminateInstances(instance_ids=running, message=CLAIM_DELETED_MESSAGE), follow_up)
+    if context.instances is None:
+        return StepResult(claim=claim, after=(follow_up,))
+    is_requested = find_condition(claim.conditions, TERMINATING_CONDITION) is not None
+    running = tuple(
+        instance_id
+        for instance_id in instance_ids
+        if not context.is_ending(instance_id) and not (is_requested and instance_id not in context.instances)
+    )
+    if not running:
+        return StepResult(claim=claim, after=(follow_up,))
+    conditions = with_condition(
+        claim.conditions, TERMINATING_CONDITION, "True", "", "", context.now, claim.meta.generation
+    )
+    return StepResult(
+        claim=replace(claim, conditions=conditions),
+        before=(TerminateInstances(instance_ids=running, message=CLAIM_DELETED_MESSAGE),),
+        after=(follow_up,),
+    )

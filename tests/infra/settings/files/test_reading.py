@@ -1,13 +1,17 @@
 """A settings file is YAML; each error has the line and the fix."""
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.settings.errors import InvalidSettingsError
+from infra.settings.files.command import main
 from infra.settings.files.reading import parse_settings
+from infra.settings.files.selection import select_clusters
 from infra.settings.load import load_options
 from infra.settings.settings import StackOptions
 
@@ -111,3 +115,60 @@ def test_a_file_and_its_values_give_the_same_settings(days: int, mode: str, usd:
     values: dict[str, object] = {"cluster": "a", "log-days": days, "mode": mode, "launch-usd-per-hour": usd}
     text = "".join(f"{name}: {value}\n" for name, value in values.items())
     assert parse_settings(text, "a") == load_options(values)
+
+
+def read_errors(text: str) -> tuple[str, ...]:
+    with pytest.raises(InvalidSettingsError) as caught:
+        parse_settings(text, "demo")
+    return caught.value.errors
+
+
+def test_all_errors_of_a_file_are_reported_with_their_lines() -> None:
+    """*subnets* has no value, so it is not reported that network: private needs one."""
+    text = "mode: often\nlog_day: 7\nsubnets:\nwindows: yes\njournal-days: 0\nnetwork: private\nmode: plan\n"
+    assert read_errors(text) == (
+        "line 1: mode is 'often': must be active or plan",
+        "line 2: log_day is not a setting: did you mean log-days?",
+        "line 3: subnets has no value: write one, or remove the line to get the default",
+        "line 4: windows is 'yes': must be true or false",
+        "line 5: journal-days is '0': must be 1 or more",
+        "line 7: mode is set twice, first in line 1: remove one of them",
+    )
+
+
+def test_settings_that_do_not_fit_together_are_all_reported() -> None:
+    text = "network: isolated\nprice-age-alarm-hours: 5\nroute-tables: rtb-0123456789abcdef0\n"
+    text += "vpc-cidrs: [0.0.0.0/0, 10.0.0.0/33]\n"
+    beginnings = (
+        "line 1: network is isolated: set subnets too",
+        "line 1: network is isolated, which has no endpoint of the pricing service",
+        "line 2: price-age-alarm-hours is 5: must be 13 or more",
+        "line 3: route-tables has no effect without vpc-endpoints",
+        "line 4: vpc-cidrs: 0.0.0.0/0 contains all addresses",
+        "line 4: vpc-cidrs: '10.0.0.0/33' does not appear to be an IPv4 or IPv6 network",
+        "security-groups is empty, so the stack creates a security group: set vpc and cluster-security-group too",
+    )
+    errors = read_errors(text)
+    assert len(errors) == len(beginnings)
+    assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
+
+
+def test_errors_of_several_files_name_their_file(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("mode: often\n")
+    (tmp_path / "b.yaml").write_text("mode: seldom\nlog-days: 8\n")
+    with pytest.raises(InvalidSettingsError) as caught:
+        select_clusters({"cluster": "a,b,c", "clusters-folder": str(tmp_path)})
+    *value_errors, missing_file_error = caught.value.errors
+    assert [message.partition(" is ")[0] for message in value_errors] == [
+        f"{tmp_path}/a.yaml: line 1: mode",
+        f"{tmp_path}/b.yaml: line 1: mode",
+        f"{tmp_path}/b.yaml: line 2: log-days",
+    ]
+    assert "CLUSTER=c" in missing_file_error
+
+
+def test_make_settings_prints_each_error_on_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--folder", str(tmp_path), "prod", "mode=often", "log-days=8"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" is ")[0].rpartition(" ")[2] for line in lines] == ["mode", "log-days"]
+    assert all(line.startswith(f"make settings: {tmp_path}/prod.yaml: line ") for line in lines)

@@ -8,8 +8,10 @@ from typing import Any
 import boto3
 import pytest
 
+from cli.facts.model import StackFacts
 from cli.main import main
 from shared.installer.rbac import read_rbac_manifests
+from shared.settings import Settings
 from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud
 from sim.cluster.api_server.api_server import ApiServer
@@ -155,6 +157,26 @@ def test_a_cluster_role_without_a_permission_is_a_failure(config: str, kube: InM
     assert findings["permissions"][0]["level"] == "fail"
     message = "ClusterRole joiner-functions lacks get on events, get on nodeclaims.karpenter.sh"
     assert findings["permissions"][0]["message"] == message
+
+
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize("granted_features", [frozenset[str](), frozenset({"surge_drain"})])
+def test_permissions_of_settings_that_are_on_are_checked(
+    config: str, kube: InMemoryKube, capsys: Out, monkeypatch: pytest.MonkeyPatch, granted_features: frozenset[str]
+) -> None:
+    def get_settings(_stack: StackFacts) -> Settings:
+        return Settings(cluster_name="demo", region="us-east-1", surge_drain="on")
+
+    monkeypatch.setattr(StackFacts, "settings", property(get_settings))
+    template = json.dumps({"Resources": DEPLOYED})
+    boto3.client("cloudformation").create_stack(StackName="joiner-demo", TemplateBody=template)
+    role, binding = json.loads(json.dumps(read_rbac_manifests(granted_features)))
+    create(kube, "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+    create(kube, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+    _, findings, _ = run_doctor(capsys, "--kubeconfig", config)
+    messages = [finding["message"] for finding in findings["permissions"] if finding["level"] == "fail"]
+    expected = "surge-drain is on, but ClusterRole joiner-functions lacks patch on deployments.apps"
+    assert messages == ([] if granted_features else [expected])
 
 
 def test_forbidden_kind_is_reported_as_unseen_and_other_checks_run(config: str, capsys: Out) -> None:

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from shared.model.cloud_provider.instance_type import Offering, UnavailableOffering
-from shared.model.core.labels import ARCH, DO_NOT_DISRUPT, OWN_DELETION_COST, POD_DELETION_COST
+from shared.model.core.labels import ARCH, DO_NOT_DISRUPT, OWN_DELETION_COST, POD_DELETION_COST, SAFE_TO_EVICT
 from shared.model.core.metadata import Condition, ObjectMeta, OwnerReference
 from shared.model.core.requirements import build_requirements, parse_requirement
 from shared.model.core.selectors import EVERYTHING, build_label_selector
 from shared.model.core.taints import Toleration
 from shared.model.kubernetes.deletion_cost import get_own_deletion_cost, get_user_deletion_cost
-from shared.model.kubernetes.do_not_disrupt import is_pod_protected
+from shared.model.kubernetes.do_not_disrupt import find_protecting_annotation, is_pod_protected
 from shared.model.kubernetes.eviction_cost import compute_eviction_cost
 from shared.model.kubernetes.host_ports import HostPort
 from shared.model.kubernetes.pod import Pod, PodSpec, build_strict_requirements
@@ -121,6 +121,30 @@ def test_do_not_disrupt_annotation_protects_a_pod_always_or_for_a_duration(pod: 
     assert is_pod_protected(pod, NOW) is is_protected
     assert is_disruptable(pod, NOW) is not is_protected
     assert is_evictable(pod, NOW) is not is_protected
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "is_protected"),
+    [
+        ("false", {}, True),
+        ("true", {}, False),
+        ("False", {}, False),
+        ("", {}, False),
+        ("false", {"owner": DAEMON}, False),
+        ("false", {"owner": STATIC}, False),
+    ],
+)
+def test_safe_to_evict_false_protects_pods_that_no_daemonset_owns(
+    value: str, options: dict[str, object], *, is_protected: bool
+) -> None:
+    pod = make_pod(annotations=((SAFE_TO_EVICT, value),), **options)  # type: ignore[arg-type]
+    assert is_pod_protected(pod, NOW) is is_protected
+    assert find_protecting_annotation(pod, NOW) == (SAFE_TO_EVICT if is_protected else "")
+
+
+def test_safe_to_evict_true_does_not_override_do_not_disrupt() -> None:
+    pod = make_pod(annotations=((SAFE_TO_EVICT, "true"), (DO_NOT_DISRUPT, "true")))
+    assert find_protecting_annotation(pod, NOW) == DO_NOT_DISRUPT
 
 
 def test_ended_or_deleting_pod_does_not_block_disruption() -> None:

@@ -81,6 +81,13 @@ def test_pod_is_decoded_with_all_fields() -> None:
     assert [condition.type for condition in pod.conditions] == ["Initialized", "Ready"]
 
 
+@pytest.mark.parametrize(("value", "is_kept"), [("false", True), ("true", False)])
+def test_safe_to_evict_is_kept_only_if_it_protects(value: str, *, is_kept: bool) -> None:
+    key = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+    pod: Pod = read("Pod", metadata={"name": "cart", "namespace": "shop", "annotations": {key: value}}, spec={})
+    assert pod.meta.annotations == (((key, value),) if is_kept else ())
+
+
 def test_pod_without_optional_fields_has_defaults() -> None:
     pod: Pod = read("Pod", spec={})
     assert (pod.phase, pod.priority, pod.grace_period) == ("Pending", 0, timedelta(seconds=30))

@@ -10,8 +10,9 @@ from shared.decide.disruption.orchestration.command_state import build_command_s
 from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.model.core.metadata import OwnerReference
 from shared.model.decisions.command import CommandState, DisruptionCommand, Phase
+from shared.model.karpenter.node_pool import DisruptionBudget
 from shared.model.kubernetes.pod_workload import get_workload
-from tests.support.catalogues import NOW
+from tests.support.catalogues import NOW, make_node_pool
 from tests.support.disruption_fleet import (
     STAGES,
     Machine,
@@ -78,6 +79,19 @@ def test_cooldown_counts_commands_of_the_same_run() -> None:
             "of this run"
         ),
     )
+
+
+@pytest.mark.parametrize("drifted_nodes", ["abc", "a"], ids=["drift", "consolidation"])
+def test_node_in_its_cooldown_uses_up_no_budget(drifted_nodes: str) -> None:
+    """The node *b* waits because *a* is replaced; the budget of two nodes is left for *c*, with another workload."""
+    candidates = [make_candidate(name, *(("Drifted",) if name in drifted_nodes else ())) for name in "abc"]
+    node, claim, (pod,) = candidates[2]
+    owner = OwnerReference(api_version="apps/v1", kind="StatefulSet", name="db", uid="db", controller=True)
+    candidates[2] = node, claim, (replace(pod, meta=replace(pod.meta, owners=(owner,))),)
+    pool = make_node_pool(budgets=(DisruptionBudget(nodes="2"),))
+    decision = decide_disruption(make_fleet(*candidates, ROOMY, pools=(pool,)), COOLDOWN)
+    assert sorted(name for command in decision.commands for name in command.list_node_names()) == ["a", "c"]
+    assert get_verdict(decision, "b")[:2] == ("kept", "WorkloadCooldown")
 
 
 def test_empty_nodes_are_removed_during_a_cooldown() -> None:

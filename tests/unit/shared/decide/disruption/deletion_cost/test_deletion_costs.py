@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shared.decide.disruption.deletion_cost.deletion_costs import MAX_CHANGES_PER_RUN, plan_deletion_costs
 from shared.decide.disruption.deletion_cost.node_order import LOWEST_DELETION_COST
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import DO_NOT_DISRUPT, OWN_DELETION_COST, POD_DELETION_COST
+from shared.model.core.labels import DO_NOT_DISRUPT, OWN_DELETION_COST, POD_DELETION_COST, SCALE_DOWN_DISABLED
 from shared.model.core.metadata import OwnerReference, build_pairs
 from shared.model.decisions.action import SetDeletionCost
 from shared.model.kubernetes.deletion_cost import get_user_deletion_cost
@@ -140,9 +140,10 @@ def test_deletion_cost_that_a_user_has_changed_is_kept() -> None:
     assert list_changes(cluster) == {}
 
 
-def test_deletion_cost_is_removed_from_pods_of_a_node_that_is_protected_later() -> None:
+@pytest.mark.parametrize("annotation", [DO_NOT_DISRUPT, SCALE_DOWN_DISABLED])
+def test_deletion_cost_is_removed_from_pods_of_a_node_that_is_protected_later(annotation: str) -> None:
     cluster = make_fleet(
-        make_node_with_pods("a", make_marked("a1", -9), annotations={DO_NOT_DISRUPT: "true"}),
+        make_node_with_pods("a", make_marked("a1", -9), annotations={annotation: "true"}),
         make_node_with_pods("b", make_replica("b1")),
         make_node_with_pods("c", make_replica("c1")),
     )

@@ -20,7 +20,7 @@ from shared.decide.disruption.orchestration.command_transitions import VALIDATIO
 from shared.model.core import labels
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action import CreateNodeClaim, DeleteObject, FollowUp, PatchStatus, PublishEvent, TaintNode
-from shared.model.decisions.command import ENDED_PHASES, CommandInvalidation, Phase, build_command
+from shared.model.decisions.command import ENDED_PHASES, CommandInvalidation, CommandReason, Phase, build_command
 from tests.support.command_cases import (
     approve_command,
     make_command,
@@ -385,6 +385,18 @@ def test_command_timeout_grows_with_the_number_of_disrupted_nodes(nodes: int, mi
         make_command_state(SWAP, "DONE"),
     ]
     assert compute_command_timeout(states) == timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize(
+    ("reason", "phase"), [("Underutilized", "ROLLED_BACK"), ("Empty", "ROLLED_BACK"), ("Drifted", "INITIALIZED")]
+)
+def test_scale_down_disabled_rolls_a_consolidation_back(reason: CommandReason, phase: str) -> None:
+    node_claim, node = make_proposed_pair()
+    guarded_node = replace_fields(node, meta=make_node(annotations={labels.SCALE_DOWN_DISABLED: "true"}).meta)
+    context = make_command_context((node_claim, guarded_node), (make_replacement_claim(fit=True), make_node("new")))
+    command = replace_fields(SWAP, reason=reason)
+    step = advance_command(context, make_command_state(command, "LAUNCHED"), approve_command)
+    assert step.command_state.phase == phase
 
 
 def test_launched_command_is_rolled_back_when_its_node_becomes_protected() -> None:

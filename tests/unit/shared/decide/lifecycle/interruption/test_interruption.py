@@ -24,6 +24,7 @@ from tests.support.lifecycle_cases import (
     make_claim,
     make_cluster,
     make_node,
+    make_true_conditions,
     replace_fields,
 )
 
@@ -171,6 +172,25 @@ def test_reclaim_time_of_the_instance_is_annotated_on_the_node(messages: list[In
 
 
 RESERVED = {labels.CAPACITY_TYPE: labels.RESERVED}
+
+
+@pytest.mark.parametrize(
+    ("kind", "stages", "capacity_type", "marks_offering"),
+    [
+        ("instance_terminated", ("Launched",), "on-demand", True),
+        ("instance_stopped", ("Launched",), "spot", True),
+        ("instance_terminated", ("Launched", "Registered"), "on-demand", False),
+        ("instance_terminated", ("Launched",), "reserved", False),
+        ("scheduled_change", ("Launched",), "on-demand", False),
+    ],
+)
+def test_offering_of_an_instance_that_ended_before_its_node_registered_is_marked(
+    kind: str, stages: tuple[str, ...], capacity_type: str, *, marks_offering: bool
+) -> None:
+    claim = make_claim(conditions=make_true_conditions(*stages), extra={labels.CAPACITY_TYPE: capacity_type})
+    actions = decide_interruptions(ClusterState(make_cluster(node_claims=(claim,))), (make_message(kind),))
+    marks = [(mark.offering.capacity_type, mark.offering.zone) for mark in filter_actions(MarkUnavailable, actions)]
+    assert marks == ([(capacity_type, LABELS[labels.ZONE])] if marks_offering else [])
 
 
 def test_interrupted_capacity_reservation_is_marked_unavailable() -> None:

@@ -496,6 +496,21 @@ def test_unlaunched_node_claim_is_removed_when_no_instance_can_belong_to_it(
     }.get(expected, ([expected], []))
 
 
+def test_instance_of_an_unlaunched_node_claim_that_ec2_does_not_list_is_terminated_once() -> None:
+    """CreateFleet has returned the instance, but the provider id was not written, and EC2 does not list it yet."""
+    group = make_launch_group(make_fleet_result("x"))
+
+    def decide(instances: Case, *conditions: str) -> tuple[Case, bool]:
+        claim = make_deleted_claim(None, conditions=make_true_conditions(*conditions), launched=False, node_name="")
+        actions = decide_lifecycle(make_cluster(node_claims=(claim,), launch_groups=(group,), instances=instances))
+        is_recorded = "InstanceTerminating" in get_status_patch(actions).get("conditions", {})
+        return [action.instance_ids for action in filter_actions(TerminateInstances, actions)], is_recorded
+
+    assert decide(()) == ([("i-x",)], True)
+    assert decide((), "InstanceTerminating")[0] == []
+    assert decide((TAGGED_INSTANCE,), "InstanceTerminating")[0] == [("i-x",)]
+
+
 def decide_abandoned_node(*pods: Case, **fields: Case) -> Case:
     abandoned_node = make_node(**merge_fields(fields, deleted=NOW, going=True))
     return decide_lifecycle(
