@@ -14,6 +14,8 @@ RUN = Path(__file__).parents[3] / ".ci" / "run"
 MAKE = """#!/bin/sh
 echo "make $*"
 case "$*" in *plays|*test-kubernetes) echo "== 1 passed in 0.1s ==";; esac
+touch "began-${*##* }"
+case "$*" in *"$WAITS") while [ ! -e "began-$UNTIL" ]; do sleep 0.02; done;; esac
 case "$*" in *"$FAILS") exit 2;; esac
 """
 BUILD = """#!/bin/sh
@@ -22,12 +24,16 @@ sleep "$SECONDS_TO_BUILD"
 echo "because of $BUILDS"; echo "main.go:1: no" >&2
 exit "$BUILDS"
 """
-ALL = ["setup", "gates", "plays", "e2e", "test-kubernetes"]
+ALL = ["setup", "checks", "coverage", "plays", "e2e", "test-kubernetes"]
+IN_FOREGROUND = [target for target in ALL if target != "e2e"]
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Yield a function that starts a copy of `.ci/run`; its build exits with *builds* and its target *fails* fails."""
+    """Yield a function that starts a copy of `.ci/run`.
+
+    Its build exits with *builds*, its target *fails* fails, and its target *waits* ends after *until* has begun.
+    """
     for name, script in (("bin/make", MAKE), (".venv/bin/python", BUILD)):
         tmp_path.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
         tmp_path.joinpath(name).write_text(script)
@@ -40,8 +46,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
     # A process that was started in the background ignores SIGINT, and so would its child processes.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def start(builds: int = 0, fails: str = "nothing", seconds: float = 0) -> subprocess.Popen[str]:
+    def start(
+        builds: int = 0, fails: str = "nothing", seconds: float = 0, waits: str = "nothing", until: str = ""
+    ) -> subprocess.Popen[str]:
         environment = {"BUILDS": str(builds), "FAILS": fails, "SECONDS_TO_BUILD": str(seconds)}
+        environment |= {"WAITS": waits, "UNTIL": until}
         return subprocess.Popen(
             [str(tmp_path / ".ci" / "run")],
             env=os.environ | environment,
@@ -72,20 +81,37 @@ def test_skipped_targets_are_reported_before_the_last_line(
 ) -> None:
     process = run(builds)
     output, _ = process.communicate()
-    assert (process.returncode, list_make_targets(output)) == (code, ALL[:3])
+    assert (process.returncode, list_make_targets(output)) == (code, ALL[:4])
     assert f"{expected_text}: the" in output
     assert f"because of {builds}" in output
     assert sum(line.startswith("!!!!!") for line in output.splitlines()) == 4
     assert output.splitlines()[-1] == "== 1 passed in 0.1s =="
 
 
-@pytest.mark.parametrize("fails", ALL)
+@pytest.mark.parametrize("fails", IN_FOREGROUND)
 def test_failing_make_target_ends_the_run_with_its_exit_code(
     run: Callable[..., subprocess.Popen[str]], fails: str
 ) -> None:
     process = run(fails=fails)
     output, _ = process.communicate()
-    assert (process.returncode, list_make_targets(output)) == (2, ALL[: ALL.index(fails) + 1])
+    expected_targets = ALL if fails == "test-kubernetes" else IN_FOREGROUND[: IN_FOREGROUND.index(fails) + 1]
+    assert (process.returncode, list_make_targets(output)) == (2, expected_targets)
+
+
+def test_output_of_a_failed_deployment_is_printed_before_the_run_ends_with_its_exit_code(
+    run: Callable[..., subprocess.Popen[str]],
+) -> None:
+    process = run(fails="e2e")
+    output, _ = process.communicate()
+    assert (process.returncode, list_make_targets(output)) == (2, ALL[:5])
+    assert output.splitlines()[-1] == "make --jobs=1 e2e"
+
+
+def test_deployment_runs_beside_the_other_gates(run: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    process = run(waits="coverage", until="e2e")
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, list_make_targets(output)) == (0, ALL)
+    assert not list(tmp_path.joinpath("tmp").iterdir())
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
@@ -116,6 +142,18 @@ def test_make_help_is_aligned_and_shows_durations_of_long_targets() -> None:
     output = subprocess.run(command, cwd=RUN.parents[1], capture_output=True, text=True, check=True).stdout
     lines = output.splitlines()
     assert all(line[15:17].isspace() and not line[17].isspace() for line in lines if len(line) > 17), output
-    for target in ("test", "test-kubernetes", "e2e", "bench", "chaos", "weeks", "cost"):
+    for target in (
+        "quick",
+        "test",
+        "test-thorough",
+        "coverage",
+        "mutants",
+        "test-kubernetes",
+        "e2e",
+        "bench",
+        "chaos",
+        "weeks",
+        "cost",
+    ):
         [description] = [line for line in lines if line.split()[0] == target]
         assert " min" in description, description
