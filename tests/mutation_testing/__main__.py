@@ -106,8 +106,8 @@ def render_counts(count: int, killed_count: int, explained_count: int, seed: int
     survived_count = count - killed_count
     percent = 100 * killed_count / count if count else 100
     return (
-        f"\n{count} mutants with seed {seed}: {killed_count} killed ({percent:.0f} %), {survived_count} survived, "
-        f"{explained_count} of them with a reason\n"
+        f"\n{count} mutants with seed {seed}: {killed_count} killed ({percent:.0f} %), {survived_count} survived "
+        f"({explained_count} with a reason)\n"
     )
 
 

@@ -87,7 +87,7 @@ def test_module_without_known_tests_is_refused(capsys: pytest.CaptureFixture[str
 
 def test_counts_are_summarized() -> None:
     assert render_counts(40, 37, 2, seed=1) == (
-        "\n40 mutants with seed 1: 37 killed (92 %), 3 survived, 2 of them with a reason\n"
+        "\n40 mutants with seed 1: 37 killed (92 %), 3 survived (2 with a reason)\n"
     )
 
 
