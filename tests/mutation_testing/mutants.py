@@ -27,6 +27,7 @@ LEFT_OUT: Final = {
 """Operators that are not used, with the reason."""
 _TOKENS_BEFORE_DECLARATIONS: Final = {"annassign": (":",), "tfpdef": (":",), "funcdef": ("->",), "classdef": ("(",)}
 """By the type of a syntax node: after these tokens, it has an annotation or the options of a class."""
+_PARAMETER_NODES: Final = ("parameters", "param")
 
 Place = tuple[str, tuple[int, int], tuple[int, int]]
 """A module, and the first and last position (line and column) in it."""
@@ -74,12 +75,15 @@ def list_operators() -> tuple[str, ...]:
 
 
 def is_declaration(node: Any) -> bool:
-    """Return whether *node*, of parso's syntax tree, is in a type annotation, or in the options of a class.
+    """Return whether *node*, of parso's syntax tree, is in a type annotation or in the options of a class.
 
     mypy notices the former, and the latter (frozen, keywords only) protect against errors of callers, which mypy
-    notices too.
+    notices too. The star and the slash between parameters are declarations as well; the operators take them for
+    arithmetic.
     """
     child, parent = node, node.parent
+    if parent is not None and parent.type in _PARAMETER_NODES and node.type == "operator":
+        return True
     while parent is not None:
         previous = parent.children[parent.children.index(child) - 1]
         if previous in _TOKENS_BEFORE_DECLARATIONS.get(parent.type, ()):

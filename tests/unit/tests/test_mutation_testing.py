@@ -15,7 +15,7 @@ MODULE = "shared/limits.py"
 SOURCE = """class Limits(Base, frozen=True):
     count: int | None = None
 
-    def has_place(self, pods: int | str) -> bool | None:
+    def has_place(self, *, pods: int | str) -> bool | None:
         return pods < 8
 """
 
