@@ -36,7 +36,7 @@ def decode_texts(
     """
     values = {
         field.name: _decode_text(field.type, texts[field.name], name_of(field.name))
-        for field in _list_fields(settings_type)
+        for field in list_fields(settings_type)
         if field.name in texts
     }
     return settings_type(**values)
@@ -80,15 +80,17 @@ def get_variable_names(settings_type: type[msgspec.Struct]) -> Mapping[str, str]
     """Return the environment variable of each field, by field name."""
     return {
         field.name: get_form(field.type).variable or f"JOINER_{field.name.upper()}"
-        for field in _list_fields(settings_type)
+        for field in list_fields(settings_type)
     }
 
 
 @cache
-def _list_fields(settings_type: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+def list_fields(settings_type: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Return the fields of *settings_type*; msgspec resolves their types again at each call."""
     return msgspec.structs.fields(settings_type)
 
 
+@cache
 def get_form(field_type: object) -> TextForm:
     """Return the form of a setting's text."""
     return next((note for note in getattr(field_type, "__metadata__", ()) if isinstance(note, TextForm)), TextForm())
@@ -112,6 +114,7 @@ def describe_allowed(field_type: object) -> str:
     return "a whole number" if base is int else ""
 
 
+@cache
 def get_base(field_type: object) -> object:
     """Return a type without its annotations."""
     return get_args(field_type)[0] if get_origin(field_type) is Annotated else field_type

@@ -12,7 +12,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import msgspec
@@ -122,8 +122,12 @@ class LambdaRuntime:
 
     def build_message_queue(self) -> MessageQueue:
         """Return the `MessageQueue` port that sends to the follow-up queues of this stack."""
-        prefix = self._wiring.get_follow_up_prefix()
-        return FollowUpQueues(self.add, prefix, {queue.url: queue.name for queue in self._wiring.queues})
+        prefix, queue_name_by_url = self._follow_up_addresses
+        return FollowUpQueues(self.add, prefix, queue_name_by_url)
+
+    @cached_property
+    def _follow_up_addresses(self) -> tuple[str, dict[str, str]]:
+        return self._wiring.get_follow_up_prefix(), {queue.url: queue.name for queue in self._wiring.queues}
 
     def stop(self) -> None:
         """Stop all schedules; pending messages are still delivered."""

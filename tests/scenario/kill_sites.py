@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -148,8 +148,17 @@ SETTLE_TIME: Final = timedelta(minutes=2)
 """How long commands take to complete after a play: pods stay on an old node until its replacement is ready."""
 
 
+class LateTap(Protocol):
+    """A tap that may count only after the second act has begun."""
+
+    late: bool
+
+    def __call__(self, call: PortCall) -> None:
+        """See *call*; kill the handler by an exception."""
+
+
 def compute_final_state(
-    killer: Killer | None, path: Path = CLASSIC
+    killer: LateTap | None, path: Path = CLASSIC
 ) -> tuple[ScenarioResult, dict[str, float], list[str]]:
     """Return the play with *killer* in place, the measurements at its end, and the objects left over."""
     stage, played = _play(path, killer or _ignore_call, late=killer is not None and killer.late)

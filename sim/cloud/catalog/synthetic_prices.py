@@ -13,7 +13,7 @@ requested in any order.
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -42,6 +42,8 @@ MIN_SPOT_PRICE_RATIO: Final = 0.28
 MAX_SPOT_PRICE_RATIO: Final = 0.45
 SPOT_PRICE_INTERVAL: Final = timedelta(hours=1)
 SPOT_DRIFT_INTERVAL: Final = timedelta(days=1)
+MAX_CACHED_POOL_HOURS_COUNT: Final = 1 << 16
+"""Number of cached prices. Simulations of one process often begin in the same hour, with the same seed."""
 _EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _FAMILY_PATTERN: Final = re.compile(r"(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)(?P<attributes>[a-z]*)")
 
@@ -73,6 +75,7 @@ def compute_on_demand_prices() -> Mapping[str, float]:
     return MappingProxyType({name: compute_on_demand_price(info) for name, info in load_instance_types().items()})
 
 
+@lru_cache(maxsize=MAX_CACHED_POOL_HOURS_COUNT)
 def compute_spot_price_ratio(seed: int, instance_type: str, zone: str, at: datetime) -> float:
     """Return the pool's spot price in the hour of *at*, as a fraction of the on-demand price.
 
@@ -113,7 +116,7 @@ class PriceList:
             self._hour_start, self._price_by_pool = hour_start, {}
         pool = (instance_type, zone)
         if pool not in self._price_by_pool:
-            ratio = compute_spot_price_ratio(self._seed, instance_type, zone, at)
+            ratio = compute_spot_price_ratio(self._seed, instance_type, zone, hour_start)
             self._price_by_pool[pool] = round(self.on_demand[instance_type] * ratio, 6)
         return self._price_by_pool[pool]
 

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.decide.disruption.cluster_after_commands import predict_cluster_after
@@ -22,6 +22,7 @@ from tests.support.disruption_fleet import (
     make_node_with_pods,
     make_web_pod,
 )
+from tests.support.hypothesis_profiles import limit_examples
 from tests.support.snapshot_decisions import validate_command
 
 CPUS = (2, 4, 8, 16)
@@ -78,7 +79,7 @@ def predict_clusters(decision: DisruptionDecision, cluster: ClusterSnapshot) -> 
     return clusters
 
 
-@settings(max_examples=60)
+@limit_examples(60)
 @given(generate_fleet())
 def test_every_pod_runs_and_fits_after_every_disruption_step(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, _ = fleet_and_share
@@ -87,7 +88,7 @@ def test_every_pod_runs_and_fits_after_every_disruption_step(fleet_and_share: tu
         assert all(pod.node_name in {node.name for node in later_cluster.nodes} for pod in later_cluster.pods)
 
 
-@settings(max_examples=60)
+@limit_examples(60)
 @given(generate_fleet())
 def test_reported_savings_equal_the_difference_in_offering_prices(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, _ = fleet_and_share
@@ -98,7 +99,7 @@ def test_reported_savings_equal_the_difference_in_offering_prices(fleet_and_shar
         assert draft.savings_usd_per_hour > 0
 
 
-@settings(max_examples=60)
+@limit_examples(60)
 @given(generate_fleet())
 def test_disruption_respects_budgets_and_do_not_disrupt_nodes(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, share = fleet_and_share
@@ -109,7 +110,7 @@ def test_disruption_respects_budgets_and_do_not_disrupt_nodes(fleet_and_share: t
     }
 
 
-@settings(max_examples=60)
+@limit_examples(60)
 @given(generate_fleet())
 def test_every_command_stays_valid_next_to_the_other_commands(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, _ = fleet_and_share
@@ -121,7 +122,7 @@ def test_every_command_stays_valid_next_to_the_other_commands(fleet_and_share: t
         assert validate_command(cluster, command, other_nodes, node_by_pod=homes) is None
 
 
-@settings(max_examples=40)
+@limit_examples(40)
 @given(generate_fleet())
 def test_consolidation_terminates(fleet_and_share: tuple[ClusterSnapshot, int]) -> None:
     cluster, _ = fleet_and_share

@@ -7,7 +7,7 @@ step.
 from collections import Counter
 from math import ceil
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -32,6 +32,7 @@ from tests.support.disruption_fleet import (
     make_pod_disruption_budget,
     make_web_pod,
 )
+from tests.support.hypothesis_profiles import limit_examples
 
 CPUS = (2, 4, 8, 16)
 SIZES = (100, 500, 900, 1500, 3000)
@@ -141,7 +142,7 @@ def compute_cpu_capacity(cluster: ClusterSnapshot, pool: str) -> int:
     return sum(node.capacity[CPU] for node in cluster.nodes if node.meta.get_label(NODEPOOL) == pool)
 
 
-@settings(max_examples=30)
+@limit_examples(30)
 @given(generate_cluster())
 def test_pods_fit_and_satisfy_their_constraints_after_every_step(cluster: ClusterSnapshot) -> None:
     agents = bool(cluster.daemon_sets)
@@ -156,7 +157,7 @@ def test_pods_fit_and_satisfy_their_constraints_after_every_step(cluster: Cluste
             assert all(node.meta.get_label(CAPACITY_TYPE) == "on-demand" for pod in pods if get_app(pod) == "paid")
 
 
-@settings(max_examples=30)
+@limit_examples(30)
 @given(generate_cluster())
 def test_no_pod_is_lost_and_only_pods_of_removed_nodes_move(cluster: ClusterSnapshot) -> None:
     for draft, last, now in run_consolidation(cluster)[1]:
@@ -168,7 +169,7 @@ def test_no_pod_is_lost_and_only_pods_of_removed_nodes_move(cluster: ClusterSnap
         assert {pod for pod, _ in draft.moves} == {pod.name for name in removed_names for pod in old[name]}
 
 
-@settings(max_examples=30)
+@limit_examples(30)
 @given(generate_cluster())
 def test_protected_nodes_stay_and_zone_skew_does_not_increase(cluster: ClusterSnapshot) -> None:
     for draft, last, now in run_consolidation(cluster)[1]:
@@ -183,7 +184,7 @@ def test_protected_nodes_stay_and_zone_skew_does_not_increase(cluster: ClusterSn
         )
 
 
-@settings(max_examples=30)
+@limit_examples(30)
 @given(generate_cluster())
 def test_reported_savings_are_real_and_never_below_the_ideal_price(cluster: ClusterSnapshot) -> None:
     result, played = run_consolidation(cluster)
@@ -195,7 +196,7 @@ def test_reported_savings_are_real_and_never_below_the_ideal_price(cluster: Clus
     assert result.ideal_usd_per_hour <= result.after.price_usd_per_hour
 
 
-@settings(max_examples=30)
+@limit_examples(30)
 @given(generate_cluster())
 def test_budgets_and_limits_hold_after_every_step(cluster: ClusterSnapshot) -> None:
     assert cluster.catalog is not None

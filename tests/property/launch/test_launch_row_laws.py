@@ -6,7 +6,7 @@ from hashlib import shake_256
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import Invalid
@@ -17,6 +17,7 @@ from shared.model.ec2.launch_template import LaunchTemplate
 from shared.store.launch_groups import ROW_KIND, read_launch_groups
 from shared.store.table_rows import MAX_PLAIN_BODY_BYTES, encode_body
 from sim.world.memory_ports import MemoryTable
+from tests.support.hypothesis_profiles import limit_examples
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 MAX_USER_DATA_BYTES = 16 * 1024
@@ -83,7 +84,7 @@ def add_largest_result(group: LaunchGroup) -> LaunchGroup:
     return msgspec.structs.replace(group, result=FleetResult(fleet_id="fleet-1", instances=instances, errors=errors))
 
 
-@settings(max_examples=25, deadline=None)
+@limit_examples(25)
 @given(st.integers(0, 2**32), st.integers(0, MAX_USER_DATA_BYTES), st.integers(1, 60), st.sampled_from((1, 500)))
 def test_a_row_fits_and_is_read_back_whatever_its_user_data(
     seed: int, length: int, template_count: int, claim_count: int

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.cluster.api_server.api_server import ApiServer
@@ -12,6 +12,7 @@ from sim.cluster.kube_scheduler.node_cache import NodeCache
 from sim.cluster.kube_scheduler.pod_shape import ShapeCache, compute_pod_requests, parse_amount
 from sim.time.virtual_clock import Clock
 from tests.support.cluster_objects import HOST, ZONE, Bench, Obj, make_node, make_node_boot, make_pod, make_workload
+from tests.support.hypothesis_profiles import limit_examples
 
 CPUS = ("100m", "500m", "1", "2500m", "4")
 APPS = ("web", "db")
@@ -146,7 +147,7 @@ def test_cached_node_usage_equals_the_sum_of_its_pods(history: list[tuple[str, s
     assert len(node_cache.node_infos["n1"].pods) == sum(1 for _, name in pod_by_key.values() if name == "n1")
 
 
-@settings(max_examples=20)
+@limit_examples(20)
 @given(st.integers(0, 3), st.integers(1, 6), st.integers(0, 6))
 def test_same_seed_produces_the_same_cluster_history(seed: int, first: int, second: int) -> None:
     def simulate_cluster() -> list[Obj]:

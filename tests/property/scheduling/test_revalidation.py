@@ -5,7 +5,7 @@ The nodes are made as their cheapest offering has them, and opened all at once a
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model.core.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, OS, ZONE
@@ -16,6 +16,7 @@ from shared.model.karpenter.node_pool import NodePool
 from tests.property.scheduling.test_kube_scheduler_laws import build_model_pod, build_pod_spec
 from tests.support.catalogues import make_cluster_snapshot, make_instance_type, make_node_pool
 from tests.support.cluster_objects import Bench
+from tests.support.hypothesis_profiles import limit_examples
 from tests.support.snapshot_decisions import solve
 
 TYPES = tuple(make_instance_type(f"m.{cpu:02d}", cpu, pods=8, price=cpu * 0.05) for cpu in (2, 4, 16))
@@ -71,7 +72,7 @@ def schedule_with_plan(placement: Placement, pods: list[tuple[str, str, str, str
     return bench
 
 
-@settings(max_examples=40)
+@limit_examples(40)
 @given(PODS, st.sampled_from(("Priced", "Greedy")), st.sampled_from((POOLS, POOLS[1:])))
 def test_kube_scheduler_binds_exactly_the_pods_that_the_plan_places(
     pods: list[tuple[str, str, str, str]], packing: str, pools: tuple[NodePool, ...]

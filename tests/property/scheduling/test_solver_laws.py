@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.decide.scheduling.instance_types.resource_index import ResourceIndex
@@ -17,6 +17,7 @@ from shared.decide.scheduling.optimization.patterns import FillStrategy, Pattern
 from shared.decide.scheduling.optimization.solver import PackingSolution, solve_packing_problem
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.model.kubernetes.pod import PodSpec
+from tests.support.hypothesis_profiles import limit_examples
 
 ROWS = ((2000, 4 << 30, 0.09), (4000, 16 << 30, 0.2), (8000, 64 << 30, 0.5), (16000, 32 << 30, 0.7))
 UNIT = (1000.0, float(4 << 30), 10.0)
@@ -99,7 +100,7 @@ def assert_holds(market: PackingProblem, nodes: list[Pattern]) -> None:
     assert dict(placed_counts) == {place: item.count for place, item in enumerate(market.items)}
 
 
-@settings(max_examples=30)
+@limit_examples(30)
 @given(DEMANDS)
 def test_every_packing_solution_holds_each_pod_once_and_solutions_are_sorted_by_price(
     demands: list[tuple[tuple[int, ...], int, int]],
@@ -113,7 +114,7 @@ def test_every_packing_solution_holds_each_pod_once_and_solutions_are_sorted_by_
         assert plan.price == pytest.approx(sum(market.bin_types[node.bin_type].price for node in nodes))
 
 
-@settings(max_examples=30)
+@limit_examples(30)
 @given(DEMANDS, MANNERS, st.integers(0, 400))
 def test_neighborhood_search_keeps_all_pods_and_never_raises_the_price(
     demands: list[tuple[tuple[int, ...], int, int]], manner: FillStrategy, effort: int
@@ -135,7 +136,7 @@ def test_neighborhood_search_keeps_all_pods_and_never_raises_the_price(
     assert_holds(market, mender.nodes)
 
 
-@settings(max_examples=30)
+@limit_examples(30)
 @given(
     DEMANDS,
     st.integers(0, 30),

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.decide.scheduling.optimization.packing_problem import PackingProblem
@@ -10,6 +10,7 @@ from shared.decide.scheduling.optimization.patterns import Pattern
 from shared.decide.scheduling.optimization.solver import PackingSolution, solve_packing_problem
 from shared.decide.scheduling.search.dual_value_warm_start import WarmStart, build_warm_start
 from tests.property.scheduling.test_solver_laws import DEMANDS, NEEDS, make_pod_class, make_problem
+from tests.support.hypothesis_profiles import limit_examples
 
 SEARCH_EFFORT = 1000
 PRICE_TOLERANCE_USD = 1e-9
@@ -33,7 +34,7 @@ def list_patterns(advice: PackingSolution) -> list[Pattern]:
     return [selected.pattern for selected in advice.selected_patterns for _ in range(selected.count)]
 
 
-@settings(max_examples=40)
+@limit_examples(40)
 @given(DEMANDS, PARTS)
 def test_warm_started_solution_for_a_subset_holds_each_pod_once(demands: Demands, parts: list[int]) -> None:
     market = make_problem(demands)
@@ -50,7 +51,7 @@ def test_warm_started_solution_for_a_subset_holds_each_pod_once(demands: Demands
     assert placed_counts == counts
 
 
-@settings(max_examples=40)
+@limit_examples(40)
 @given(DEMANDS, PARTS)
 def test_lower_bound_from_all_pods_is_valid_for_any_subset(demands: Demands, parts: list[int]) -> None:
     market = make_problem(demands)
@@ -65,7 +66,7 @@ def test_lower_bound_from_all_pods_is_valid_for_any_subset(demands: Demands, par
         assert value_all_items(market).compute_lower_bound(counts) <= best.price + PRICE_TOLERANCE_USD
 
 
-@settings(max_examples=40)
+@limit_examples(40)
 @given(DEMANDS, PARTS, st.floats(0.5, 2.0))
 def test_price_bound_does_not_change_the_accepted_solution(demands: Demands, parts: list[int], share: float) -> None:
     market = make_problem(demands)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import reduce
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import Invalid, NotFound
@@ -25,6 +25,7 @@ from sim.cloud.ec2.fleet import REPLAY_ANSWERS, ReplayAnswer
 from sim.cloud.ec2.instance_lifecycle import ALIVE_STATES
 from sim.cloud.eventbridge_events import EventBridgeEvent
 from sim.time.virtual_clock import DEFAULT_START_TIME, Clock
+from tests.support.hypothesis_profiles import limit_examples
 
 TYPES = ("c5.large", "m5.large", "m5.xlarge", "m6g.large", "p4d.24xlarge", "no.such")
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -188,7 +189,7 @@ def test_ip_address_counts_stay_consistent(history: list[Step]) -> None:
 
 
 @given(seed=st.integers(0, 3), history=steps)
-@settings(max_examples=40)
+@limit_examples(40)
 def test_same_seed_produces_the_same_events(seed: int, history: list[Step]) -> None:
     assert list_events(seed, history) == list_events(seed, history)
 

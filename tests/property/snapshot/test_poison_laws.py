@@ -2,12 +2,13 @@
 
 from typing import Any, Final
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.kubernetes.eviction_cost import compute_eviction_cost
 from shared.model.kubernetes.pod_classes import is_disruptable
+from tests.support.hypothesis_profiles import limit_examples
 from tests.support.poison import (
     NOW,
     build_cluster,
@@ -40,7 +41,7 @@ PLACES: Final = tuple(
 )
 
 
-@settings(max_examples=120)
+@limit_examples(120)
 @given(st.sampled_from(PLACES), st.sampled_from(POISON))
 def test_malformed_pod_does_not_affect_other_pods(path: tuple[str | int, ...], poison: object) -> None:
     good = [make_pod_manifest(name, {"app": "x"}, requests={"cpu": "1101m"}) for name in ("good-1", "good-2")]

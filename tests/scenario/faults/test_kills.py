@@ -1,11 +1,14 @@
 """Whoever dies, wherever: the play ends as it would have."""
 
+import itertools
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from sim.cloud.ec2.fleet import REPLAY_ANSWERS, ReplayAnswer
+from tests.scenario.forked_kills import ForkedPlays, run_forked_plays
 from tests.scenario.kill_sites import (
     CLASSIC,
     SWAP,
@@ -18,6 +21,7 @@ from tests.scenario.kill_sites import (
     record_swap_sites,
 )
 
+SITES_PER_PLAY_COUNT = 16
 LAUNCHED_SITE = "provision ec2.create_fleet after"
 REPETITION_SITES = (
     "provision table.read launch-group before",
@@ -45,23 +49,28 @@ def test_recorded_kill_sites_match_the_calls_made_by_the_handlers() -> None:
     )
 
 
-@pytest.mark.parametrize("site", read_sites())
-def test_handler_killed_at_any_call_leads_to_the_same_final_state(site: str) -> None:
-    killer = Killer(site, 1)
-    _, ends, leftovers = compute_final_state(killer)
-    assert killer.struck
-    assert not leftovers
-    assert ends == run_undisturbed()
+def split_sites(sites: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return *sites* in parts of `SITES_PER_PLAY_COUNT`; the sites of a part are spread over the whole list."""
+    count = -(-len(sites) // SITES_PER_PLAY_COUNT)
+    return [tuple(sites[number::count]) for number in range(count)]
 
 
-@pytest.mark.parametrize("site", read_sites(SWAP_SITES))
-def test_handler_killed_during_a_node_replacement_leads_to_the_same_final_state(site: str) -> None:
-    place, _, number = site.partition(" #")
-    killer = Killer(place, int(number), late=True)
-    _, ends, leftovers = compute_final_state(killer, SWAP)
-    assert killer.struck
-    assert not leftovers
-    assert ends == run_undisturbed(SWAP)
+@pytest.mark.parametrize("sites", split_sites(read_sites()), ids=itertools.count())
+def test_handler_killed_at_any_call_leads_to_the_same_final_state(sites: tuple[str, ...]) -> None:
+    assert_same_ends(run_forked_plays(sites), sites)
+
+
+@pytest.mark.parametrize("sites", split_sites(read_sites(SWAP_SITES)), ids=itertools.count())
+def test_handler_killed_during_a_node_replacement_leads_to_the_same_final_state(sites: tuple[str, ...]) -> None:
+    assert_same_ends(run_forked_plays(sites, SWAP, late=True), sites)
+
+
+def assert_same_ends(plays: ForkedPlays, sites: tuple[str, ...]) -> None:
+    assert plays.undisturbed.passed, [act.failures for act in plays.undisturbed.acts]
+    assert not plays.undisturbed_end.leftovers
+    assert sorted(plays.states) == sorted(sites), "the play does not reach all sites"
+    different = {site: state for site, state in plays.states.items() if state != plays.undisturbed_end}
+    assert not different, "\n\n".join(f"killed at {site}: {state}" for site, state in sorted(different.items()))
 
 
 @pytest.mark.parametrize("answer", REPLAY_ANSWERS)

@@ -22,7 +22,7 @@ sleep "$SECONDS_TO_BUILD"
 echo "because of $BUILDS"; echo "main.go:1: no" >&2
 exit "$BUILDS"
 """
-ALL = ["setup", "gates", "plays", "e2e", "test-kubernetes"]
+ALL = ["setup", "checks", "coverage", "plays", "e2e", "test-kubernetes"]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_skipped_targets_are_reported_before_the_last_line(
 ) -> None:
     process = run(builds)
     output, _ = process.communicate()
-    assert (process.returncode, list_make_targets(output)) == (code, ALL[:3])
+    assert (process.returncode, list_make_targets(output)) == (code, ALL[:4])
     assert f"{expected_text}: the" in output
     assert f"because of {builds}" in output
     assert sum(line.startswith("!!!!!") for line in output.splitlines()) == 4
@@ -116,6 +116,18 @@ def test_make_help_is_aligned_and_shows_durations_of_long_targets() -> None:
     output = subprocess.run(command, cwd=RUN.parents[1], capture_output=True, text=True, check=True).stdout
     lines = output.splitlines()
     assert all(line[15:17].isspace() and not line[17].isspace() for line in lines if len(line) > 17), output
-    for target in ("test", "test-kubernetes", "e2e", "bench", "chaos", "weeks", "cost"):
+    for target in (
+        "quick",
+        "test",
+        "test-thorough",
+        "coverage",
+        "mutants",
+        "test-kubernetes",
+        "e2e",
+        "bench",
+        "chaos",
+        "weeks",
+        "cost",
+    ):
         [description] = [line for line in lines if line.split()[0] == target]
         assert " min" in description, description

@@ -282,6 +282,8 @@ RESERVATION = CapacityReservation(reservation_id="cr-1", instance_type=INSTANCE_
         (build_drift_inputs(node_class=replace(NODE_CLASS, resolved_images=())), None),
         (build_drift_inputs(instance=replace(INSTANCE, security_group_ids=("sg-1", "sg-2"))), "SecurityGroupDrift"),
         (build_drift_inputs(instance=replace(INSTANCE, subnet_id="subnet-9")), "SubnetDrift"),
+        (build_drift_inputs(node_class=replace(NODE_CLASS, resolved_security_groups=())), None),
+        (build_drift_inputs(node_class=replace(NODE_CLASS, resolved_subnets=())), None),
         (build_drift_inputs(instance=None), None),
         (
             build_drift_inputs(

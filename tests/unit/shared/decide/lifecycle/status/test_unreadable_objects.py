@@ -133,6 +133,8 @@ def test_unreadable_pod_blocks_the_drain_until_the_deadline() -> None:
 
     assert list_terminations(make_deleted_claim()) != ()
     assert list_terminations(make_deleted_claim(), problem) == ()
+    at_deadline = make_deleted_claim(annotations={labels.TERMINATION_TIMESTAMP: "2026-11-21T12:00:00Z"})
+    assert list_terminations(at_deadline, problem) == ()
     expired = make_deleted_claim(annotations={labels.TERMINATION_TIMESTAMP: "2026-11-21T11:59:59Z"})
     assert list_terminations(expired, problem) != ()
 
