@@ -93,7 +93,8 @@ def explain_delete_only(candidate: Candidate) -> KeptVerdict:
 def explain_drift_first(candidate: Candidate) -> KeptVerdict:
     """Return why *candidate* is not consolidated in a run that replaces drifted nodes."""
     message = (
-        "drifted nodes are replaced first; consolidation, which keeps preferences of pods, follows in the next run"
+        "drifted nodes are replaced first; consolidation, which keeps preferred anti-affinity of pods, follows in the "
+        "next run"
     )
     return _keep(candidate, "DriftFirst", message)
 

@@ -13,14 +13,14 @@ from shared.decide.disruption.consolidation_policy import is_within_consolidate_
 from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.drift.drifted_condition import find_recovered_claims
 from shared.decide.disruption.methods.replacement import ReplacementFinder
-from shared.decide.disruption.simulation.preference_requirements import keep_preferences
+from shared.decide.disruption.simulation.preferred_anti_affinity import find_kept_anti_affinity, require_anti_affinity
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod import AffinityTerm
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode, compute_pool_usage
 
@@ -61,7 +61,7 @@ class DisruptionContext:
         self._nominated_nodes = frozenset(self.expected_node_by_pod.values())
         self.budget_tracker = BudgetTracker(self.cluster_state, settings, command_nodes)
         self._recovered_claims = find_recovered_claims(cluster_state)
-        self._kept_pods_by_removed: dict[frozenset[str], Mapping[str, Pod]] = {}
+        self._kept_terms_by_removed: dict[frozenset[str], Mapping[str, tuple[AffinityTerm, ...]]] = {}
         self._kept_state_by_removed: dict[frozenset[str], ClusterState] = {}
 
     def has_drifted(self, state: StateNode) -> bool:
@@ -92,14 +92,14 @@ class DisruptionContext:
         preferred_candidates: Iterable[Candidate],
         removed_nodes: Collection[str],
         *,
-        keeps_preferences: bool = False,
+        keeps_anti_affinity: bool = False,
     ) -> SimulationSetup:
         """Build the simulation without *removed_nodes*; staying nodes are filled first, *preferred_candidates* last.
 
-        The order of *preferred_candidates* is kept. *keeps_preferences*: preferences that hold are requirements.
+        The order of *preferred_candidates* is kept. *keeps_anti_affinity*: require preferred anti-affinity that holds.
         """
-        kept_pods = self.find_kept_pods(removed_nodes) if keeps_preferences else {}
-        cluster_state = self._replace_pods(kept_pods, removed_nodes) if kept_pods else self.cluster_state
+        kept_terms = self.find_kept_anti_affinity(removed_nodes) if keeps_anti_affinity else {}
+        cluster_state = self._require_anti_affinity(kept_terms, removed_nodes) if kept_terms else self.cluster_state
         position_by_node = {
             candidate.name: place for place, candidate in enumerate(reversed(list(preferred_candidates)), start=1)
         }
@@ -115,33 +115,38 @@ class DisruptionContext:
         setup = build_simulation_setup(
             cluster_state, states, {*self.command_nodes, *removed_nodes}, self.expected_node_by_pod, self.options
         )
-        setup = replace(setup, pods_with_kept_preferences=frozenset(kept_pods))
+        setup = replace(setup, kept_anti_affinity=kept_terms)
         self.close_nodes(setup, lambda state: not state.is_initialized())
         if self.settings.frees_limits:
             setup.simulation.freed_limits_by_node = self._find_freed_limits(setup)
         return setup
 
-    def find_kept_pods(self, removed_nodes: Collection[str]) -> Mapping[str, Pod]:
-        """Return, by name, the pods whose preferences are kept if *removed_nodes* are gone."""
+    def find_kept_anti_affinity(self, removed_nodes: Collection[str]) -> Mapping[str, tuple[AffinityTerm, ...]]:
+        """Return, by pod, the preferred anti-affinity that is kept if *removed_nodes* are gone."""
         key = frozenset(removed_nodes)
-        if key not in self._kept_pods_by_removed:
+        if key not in self._kept_terms_by_removed:
             gone_nodes = {*self.command_nodes, *removed_nodes}
             staying_nodes = [
                 state
                 for state in self.cluster_state.nodes
                 if state.name not in gone_nodes and not state.is_marked_for_deletion()
             ]
-            self._kept_pods_by_removed[key] = keep_preferences(
+            self._kept_terms_by_removed[key] = find_kept_anti_affinity(
                 self.cluster_state, staying_nodes, self.expected_node_by_pod, self.options
             )
-        return self._kept_pods_by_removed[key]
+        return self._kept_terms_by_removed[key]
 
-    def _replace_pods(self, kept_pods: Mapping[str, Pod], removed_nodes: Collection[str]) -> ClusterState:
-        """Return the cluster with *kept_pods*, which are kept if *removed_nodes* are gone."""
+    def _require_anti_affinity(
+        self, kept_terms: Mapping[str, tuple[AffinityTerm, ...]], removed_nodes: Collection[str]
+    ) -> ClusterState:
+        """Return the cluster with *kept_terms*, by pod, as requirements; these are kept if *removed_nodes* are gone."""
         key = frozenset(removed_nodes)
         if key not in self._kept_state_by_removed:
             snapshot = self.cluster_state.snapshot
-            pods = tuple(kept_pods.get(pod.name, pod) for pod in snapshot.pods)
+            pods = tuple(
+                require_anti_affinity(pod, kept_terms[pod.name]) if pod.name in kept_terms else pod
+                for pod in snapshot.pods
+            )
             self._kept_state_by_removed[key] = ClusterState(replace(snapshot, pods=pods))
         return self._kept_state_by_removed[key]
 

@@ -201,7 +201,7 @@ class _DisruptionController:
         dynamic_candidates = [verdict for verdict in drifted_candidates if verdict.pool.replicas is None]
         if not dynamic_candidates:
             return
-        self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible, keeps_preferences=False)
+        self._simulation_setup = setup, replacement_finder = self._build_simulation(eligible, keeps_anti_affinity=False)
         drift_replacement = DriftReplacement(
             setup,
             (replacement_finder, self._context.budget_tracker, self._cooldown),
@@ -212,15 +212,17 @@ class _DisruptionController:
         self._verdicts |= drift_replacement.verdicts
 
     def _build_simulation(
-        self, eligible: list[Candidate], *, keeps_preferences: bool
+        self, eligible: list[Candidate], *, keeps_anti_affinity: bool
     ) -> tuple[SimulationSetup, ReplacementFinder]:
-        setup = self._context.set_up_simulation(eligible, self._disrupted_nodes, keeps_preferences=keeps_preferences)
+        setup = self._context.set_up_simulation(
+            eligible, self._disrupted_nodes, keeps_anti_affinity=keeps_anti_affinity
+        )
         return setup, self._context.build_replacement_finder(setup)
 
     def _consolidate(self, eligible: list[Candidate], candidates: Mapping[str, Candidate], cursor: str) -> str:
         if not eligible:
             return ""
-        if self._simulation_setup is not None and self._context.find_kept_pods(self._disrupted_nodes):
+        if self._simulation_setup is not None and self._context.find_kept_anti_affinity(self._disrupted_nodes):
             if any(command.reason == DRIFTED for command in self._proposed_commands):
                 self._verdicts |= {candidate.name: explain_drift_first(candidate) for candidate in eligible}
                 return cursor
@@ -249,7 +251,7 @@ class _DisruptionController:
     def _build_consolidation(self, eligible: list[Candidate], evaluator: BalancedEvaluator) -> Consolidation:
         """Return a consolidation of *eligible*, in that order, in the existing simulation or in a new one."""
         context = self._context
-        setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible, keeps_preferences=True)
+        setup, replacement_finder = self._simulation_setup or self._build_simulation(eligible, keeps_anti_affinity=True)
         context.close_recently_changed_nodes(setup)
         extra_costs = compute_extra_costs_by_node_pool(context.cluster_state.snapshot, context.options)
         trackers = (context.budget_tracker.fork_tracker(), self._cooldown.fork_cooldown())

@@ -68,8 +68,6 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     preferred_pod_affinity: tuple[AffinityTerm, ...] = ()
     preferred_pod_anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
-    kept_terms: tuple[Requirements, ...] = ()
-    """Preferred node affinity that must be kept: all of these terms. No manifest has it, only a simulation."""
     host_ports: tuple[HostPort, ...] = ()
     volume_claims: tuple[str, ...] = ()
     """Names of the PersistentVolumeClaims in the pod's namespace, including generic ephemeral volumes."""

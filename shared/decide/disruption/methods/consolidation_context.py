@@ -86,13 +86,13 @@ class ConsolidationContext:
         """Return the name of a pod that would have to move and cannot be planned, or "" if there is none."""
         return next((pod.name for pod in candidate.state.pods if pod.name in self.setup.unplannable_pods), "")
 
-    def find_pod_kept_by_preferences(self, pods: Iterable[str]) -> str:
-        """Return the first of *pods* with kept preferences that has room on another node, or "" if there is none."""
+    def find_pod_kept_apart(self, pods: Iterable[str]) -> str:
+        """Return the first of *pods* with kept anti-affinity that has room on another node, or "" if there is none."""
         packing = self.simulation.packing
         open_nodes = [
             node for number, node in enumerate(packing.existing_nodes) if not packing.closed_nodes >> number & 1
         ]
-        for name in sorted(self.setup.pods_with_kept_preferences.intersection(pods)):
+        for name in sorted(self.setup.kept_anti_affinity.keys() & set(pods)):
             pod_class = self.simulation.queued_class_by_pod[name][1]
             if any(node.count_fitting_pods(pod_class, 1) for node in open_nodes):
                 return name

@@ -123,23 +123,33 @@ class SingleAndMultiNodeConsolidation:
         is_node_opened = self._context.simulation.packing.max_new_nodes == 0
         pods = sum(len(pod_class.pods) for pod_class in unplaced_classes)
         explanation = "need more than one new node" if is_node_opened else "fit no new node"
-        kept_pod = self._context.find_pod_kept_by_preferences(
+        kept_pod = self._context.find_pod_kept_apart(
             pod.name for pod_class in unplaced_classes for pod in pod_class.pods
         )
         if kept_pod:
-            return _explain_kept_preferences(kept_pod, explanation)
+            return self._explain_kept_anti_affinity(kept_pod, explanation)
         return ReplacementRefusal(
             reason="NoRoom", message=f"{format_count(pods, 'pod')} fit no other node, and {explanation}"
         )
 
     def _explain_refusal(self, refusal: ReplacementRefusal, node: OpenNodeClaim, price: float) -> ReplacementRefusal:
-        kept_pod = self._context.find_pod_kept_by_preferences(node.pods)
+        kept_pod = self._context.find_pod_kept_apart(node.pods)
         if kept_pod:
-            return _explain_kept_preferences(kept_pod, f"a new node: {refusal.message}")
+            return self._explain_kept_anti_affinity(kept_pod, f"a new node: {refusal.message}")
         memory = node.used[1] / BYTES_PER_GIB
         pods = f"{format_count(len(node.pods), 'pod')} ({node.used[0]}m cpu, {memory:.1f} GiB)"
         return ReplacementRefusal(
             reason=refusal.reason, message=f"{refusal.message}: a node for {pods} below {format_usd_per_hour(price)}"
+        )
+
+    def _explain_kept_anti_affinity(self, pod: str, explanation: str) -> ReplacementRefusal:
+        keys = dict.fromkeys(term.topology_key for term in self._context.setup.kept_anti_affinity[pod])
+        return ReplacementRefusal(
+            reason="PreferencesNotMet",
+            message=(
+                f"pod {pod} has room on other nodes, but not where its requirements are met and its preferred pod "
+                f"anti-affinity over {' and '.join(keys)} holds as it does now; {explanation}"
+            ),
         )
 
     def _grow_set(self, seed: Candidate, other_candidates: Iterable[Candidate], trials: int) -> ProposedCommand | None:
@@ -209,13 +219,3 @@ class SingleAndMultiNodeConsolidation:
         node = self._context.replacement_finder.accept(replacement, self._context.simulation.movable_pods)
         names = {len(simulation.packing.existing_nodes) + open_count_before: node.name}
         return self._context.build_replacement(targets, (node,), list_pod_moves(simulation, moves, names), value)
-
-
-def _explain_kept_preferences(pod: str, explanation: str) -> ReplacementRefusal:
-    return ReplacementRefusal(
-        reason="PreferencesNotMet",
-        message=(
-            f"pod {pod} has room on other nodes, but not where its requirements and the preferences that hold now are "
-            f"met; {explanation}"
-        ),
-    )

@@ -98,7 +98,7 @@ def _check_budgets(
 def _check_placement(
     candidates: list[Candidate], command: DisruptionCommand, context: DisruptionContext
 ) -> CommandInvalidation | None:
-    setup = context.set_up_simulation(candidates, (), keeps_preferences=True)
+    setup = context.set_up_simulation(candidates, (), keeps_anti_affinity=True)
     context.close_recently_changed_nodes(setup)
     simulation = setup.simulation
     simulation.begin(max_new_nodes=len(command.replacements))
@@ -119,8 +119,8 @@ def _check_placement(
     ]
     homeless_pods = [*unplannable_pods, *unplaced_pods]
     if homeless_pods:
-        is_kept = not setup.pods_with_kept_preferences.isdisjoint(homeless_pods)
-        condition = " where the preferences that hold now are met" if is_kept else ""
+        is_kept = any(pod in setup.kept_anti_affinity for pod in homeless_pods)
+        condition = " where preferred anti-affinity that holds now is met" if is_kept else ""
         return CommandInvalidation(
             message=(
                 f"{format_count(len(homeless_pods), 'pod')} can no longer be scheduled{condition}: "

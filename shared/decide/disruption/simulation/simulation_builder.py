@@ -1,6 +1,7 @@
 """Build the scheduling simulation for disruption from a cluster snapshot."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -12,7 +13,7 @@ from shared.decide.scheduling.scheduling_problem import SchedulingProblem, build
 from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.resources import Axes
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
-from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod import AffinityTerm, Pod
 from shared.model.kubernetes.pod_classes import is_disruptable, is_reschedulable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
@@ -25,8 +26,8 @@ class SimulationSetup(msgspec.Struct, frozen=True, kw_only=True):
     axes: Axes
     unplannable_pods: Mapping[str, Unschedulable]
     """Movable pods that cannot be planned, by name."""
-    pods_with_kept_preferences: frozenset[str] = frozenset()
-    """Names of the pods with preferences that must be kept."""
+    kept_anti_affinity: Mapping[str, tuple[AffinityTerm, ...]] = MappingProxyType({})
+    """Preferred anti-affinity that holds and must be kept, by pod."""
 
 
 def build_simulation_setup(

@@ -8,8 +8,6 @@ without preferences.
 """
 
 from collections.abc import Callable, Iterator
-from functools import reduce
-from operator import and_
 from typing import Literal
 
 import msgspec
@@ -28,7 +26,7 @@ class RelaxationStage(msgspec.Struct, frozen=True, kw_only=True):
     requirements: Requirements
     """nodeSelector, the first remaining required term, and the heaviest preferred term."""
     strict: Requirements
-    """The same without the preferred term; terms that must be kept are included in both."""
+    """The same without the preferred term."""
     tolerations: tuple[Toleration, ...]
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
@@ -82,7 +80,7 @@ def _with_taint_toleration(spec: PodSpec) -> PodSpec:
 
 
 def _build_stage(spec: PodSpec) -> RelaxationStage:
-    strict = reduce(and_, spec.kept_terms, build_strict_requirements(spec))
+    strict = build_strict_requirements(spec)
     selector_requirements = build_strict_requirements(msgspec.structs.replace(spec, required_terms=()))
     preferred_requirements = spec.preferred_terms[0].requirements if spec.preferred_terms else ANYTHING
     return RelaxationStage(
@@ -93,8 +91,7 @@ def _build_stage(spec: PodSpec) -> RelaxationStage:
         anti_affinity=(*spec.pod_anti_affinity, *spec.preferred_pod_anti_affinity),
         spread=spec.spread,
         is_contradictory=_has_contradiction(
-            strict & preferred_requirements,
-            (selector_requirements, *spec.required_terms[:1], *spec.kept_terms, preferred_requirements),
+            strict & preferred_requirements, (selector_requirements, *spec.required_terms[:1], preferred_requirements)
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Consolidation loses no preference that holds, for any fleet: anti-affinity of all pods, zones of moved pods."""
+"""Consolidation loses no preferred anti-affinity that holds, for any fleet."""
 
 from collections import Counter
 
@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shared.decide.disruption.cluster_after_commands import predict_cluster_after
-from shared.decide.disruption.simulation.preference_requirements import keep_preferences
+from shared.decide.disruption.simulation.preferred_anti_affinity import find_kept_anti_affinity
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import HOSTNAME, ZONE
+from shared.model.core.labels import HOSTNAME
 from shared.model.core.selectors import build_label_selector
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.kubernetes.pod import AffinityTerm, Pod, PreferredTerm
+from shared.model.kubernetes.pod import AffinityTerm, Pod
 from shared.state.cluster_state import ClusterState
-from tests.support.catalogues import make_requirements
 from tests.support.disruption_fleet import (
     BOTH,
     Machine,
@@ -35,12 +34,7 @@ def generate_pod(draw: st.DrawFn, name: str, cpu: int) -> Pod:
     size = draw(st.sampled_from((200, 400, cpu * 200, cpu * 400)))
     pod = make_web_pod(name, f"{size}m", labels={"app": app})
     anti_affinity = AffinityTerm(topology_key=HOSTNAME, selector=build_label_selector({"app": app}), weight=10)
-    in_zone_a = PreferredTerm(weight=1, requirements=make_requirements((ZONE, "In", ("a",))))
-    spec = replace(
-        pod.spec,
-        preferred_pod_anti_affinity=(anti_affinity,) * draw(st.integers(0, 1)),
-        preferred_terms=(in_zone_a,) * draw(st.integers(0, 1)),
-    )
+    spec = replace(pod.spec, preferred_pod_anti_affinity=(anti_affinity,) * draw(st.integers(0, 1)))
     return replace(pod, spec=spec)
 
 
@@ -68,31 +62,23 @@ def list_pods_apart(cluster: ClusterSnapshot) -> set[str]:
     }
 
 
-def list_pods_in_zone_a(cluster: ClusterSnapshot) -> set[str]:
-    """Return the pods that prefer zone a and are there."""
-    zones = {node.name: node.meta.get_label(ZONE) for node in cluster.nodes}
-    return {pod.name for pod in cluster.pods if pod.spec.preferred_terms and zones[pod.node_name] == "a"}
-
-
 @settings(max_examples=80, deadline=None)
 @given(generate_preferring_fleet())
-def test_consolidation_loses_no_satisfied_preference(cluster: ClusterSnapshot) -> None:
+def test_consolidation_loses_no_satisfied_anti_affinity(cluster: ClusterSnapshot) -> None:
     later_cluster = predict_cluster_after(cluster, decide_disruption(cluster).proposed_commands)
     assert list_pods_apart(cluster) <= list_pods_apart(later_cluster)
-    assert list_pods_in_zone_a(cluster) <= list_pods_in_zone_a(later_cluster)
 
 
 @settings(max_examples=40, deadline=None)
 @given(generate_preferring_fleet())
-def test_commands_that_keep_preferences_are_valid(cluster: ClusterSnapshot) -> None:
+def test_commands_that_keep_anti_affinity_are_valid(cluster: ClusterSnapshot) -> None:
     for command in decide_disruption(cluster).commands[:1]:
         assert validate_command(cluster, command) is None
 
 
 @settings(max_examples=40, deadline=None)
 @given(generate_preferring_fleet())
-def test_preference_policy_decides_whether_satisfied_preferences_are_kept(cluster: ClusterSnapshot) -> None:
+def test_preference_policy_decides_whether_satisfied_anti_affinity_is_kept(cluster: ClusterSnapshot) -> None:
     state = ClusterState(cluster)
-    kept_pods = keep_preferences(state, state.nodes, {}, SchedulingOptions())
-    assert kept_pods.keys() == list_pods_apart(cluster) | list_pods_in_zone_a(cluster)
-    assert not keep_preferences(state, state.nodes, {}, SchedulingOptions(preference_policy="Ignore"))
+    assert find_kept_anti_affinity(state, state.nodes, {}, SchedulingOptions()).keys() == list_pods_apart(cluster)
+    assert not find_kept_anti_affinity(state, state.nodes, {}, SchedulingOptions(preference_policy="Ignore"))
