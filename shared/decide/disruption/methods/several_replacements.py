@@ -119,7 +119,7 @@ class SeveralReplacements:
             cost_ratio = MAX_COST_RATIO if len(open_nodes) < len(targets) else MAX_COST_RATIO_WITHOUT_FEWER_NODES
             replacements = self._find_replacements_below(targets, open_nodes, cost_ratio * price)
         savings = price - sum(replacement.cheapest.price_usd_per_hour for replacement in replacements)
-        value = self._context.evaluate_savings(targets, savings)
+        value = self._context.evaluate_savings(targets, savings, simulation.list_receivers())
         if not replacements or not isinstance(value, CommandValue):
             simulation.roll_back()
             return None
