@@ -1,1 +1,1 @@
-"""Pod deletion costs, so that scaled-down workloads empty the nodes that consolidation would remove first."""
+"""Pod deletion costs, so that scaled-down workloads empty the emptiest nodes."""

@@ -1,10 +1,11 @@
-"""The changes of pod deletion costs: of pods on preferred nodes, and of pods whose node is not preferred any more."""
+"""The changes of pod deletion costs: on nodes that a scale-down can empty, and on nodes for which this has ended."""
 
 from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Final
 
-from shared.decide.disruption.deletion_cost.node_order import select_preferred_nodes
+from shared.decide.disruption.budgets.utilization import compute_utilization
+from shared.decide.disruption.deletion_cost.node_order import compute_deletion_costs
 from shared.decide.disruption.deletion_cost.replicaset_pods import ReplicaSetPods
 from shared.model.core.formatting import format_count
 from shared.model.decisions.action import SetDeletionCost
@@ -20,14 +21,14 @@ MAX_CHANGES_PER_RUN: Final = 50
 def plan_deletion_costs(
     cluster_state: ClusterState, *, command_nodes: Collection[str] = (), paused_reasons: Collection[str] = ()
 ) -> tuple[SetDeletionCost, ...]:
-    """Return at most `MAX_CHANGES_PER_RUN` changes, those on the most preferred nodes first.
+    """Return at most `MAX_CHANGES_PER_RUN` changes, those on the emptiest nodes first.
 
     Pods on *command_nodes*, the nodes of running commands, and on leaving nodes stay as they are: they are evicted
     anyway. A pod that already has the right deletion cost is not changed. A deletion cost that a user has set is never
     changed.
     """
     replica_set_pods = ReplicaSetPods(cluster_state.snapshot.pods)
-    costs = select_preferred_nodes(cluster_state, replica_set_pods, paused_reasons)
+    costs = compute_deletion_costs(cluster_state, replica_set_pods, paused_reasons)
     other_names = sorted(
         state.name for state in cluster_state.nodes if state.name not in costs and not is_deleting_or_marked(state)
     )
@@ -49,9 +50,10 @@ def _list_changes(
         pod_cost = cost if replica_set_pods.includes(pod) else None
         if pod.is_active() and pod_cost != get_own_deletion_cost(pod):
             message = (
-                "its node is not preferred for removal"
+                "a scale-down should not empty its node"
                 if pod_cost is None
-                else f"a scale-down should empty {node} first, which has {format_count(count, 'pod')} of ReplicaSets"
+                else f"a scale-down should empty nodes like {node} first: {format_count(count, 'pod')} of ReplicaSets, "
+                f"{compute_utilization(state).percent:.0f}% used"
             )
             yield _build_change(pod, pod_cost, message)
 

@@ -1,7 +1,7 @@
 """Shared state of the consolidation methods: simulation, checks, nodes already disrupted, and kept verdicts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.budgets.workload_cooldown import WorkloadCooldown
@@ -18,8 +18,18 @@ from shared.model.decisions.placement import NewNodeClaim
 from shared.model.kubernetes.pod import Pod
 
 UNDERUTILIZED_REASON: Final = "Underutilized"
-SavingsCheck = Callable[[Sequence[Candidate], float], CommandValue | ReplacementRefusal]
-"""Return the value of disrupting these nodes for these savings, or why the savings do not justify it."""
+
+
+class SavingsCheck(Protocol):
+    """Evaluates commands."""
+
+    def __call__(
+        self, targets: Sequence[Candidate], savings_usd_per_hour: float, receivers: Iterable[str] = ()
+    ) -> CommandValue | ReplacementRefusal:
+        """Return the value of disrupting *targets* for these savings, or why the savings do not justify it.
+
+        *receivers*: names of the existing nodes that receive their pods.
+        """
 
 
 class ConsolidationContext:
@@ -118,7 +128,10 @@ class ConsolidationContext:
     def build_deletion(self, targets: Sequence[Candidate], moves: tuple[tuple[str, str], ...]) -> ProposedCommand:
         """Return a proposed command that removes *targets* without a new node; *moves*: nodes of their pods."""
         savings = sum_prices(targets)
-        values = [self.evaluate_savings((target,), target.price_usd_per_hour) for target in targets]
+        values = [
+            self.evaluate_savings((target,), target.price_usd_per_hour, _list_receivers(target, moves))
+            for target in targets
+        ]
         single_values = [value for value in values if isinstance(value, CommandValue)]
         value = merge_values(single_values) if len(single_values) == len(targets) else self._get_value(targets, savings)
         subject = "its pods" if len(targets) == 1 else f"the pods of the {len(targets)} nodes"
@@ -165,3 +178,9 @@ class ConsolidationContext:
     def _get_value(self, targets: Sequence[Candidate], savings_usd_per_hour: float) -> CommandValue | None:
         value = self.evaluate_savings(targets, savings_usd_per_hour)
         return value if isinstance(value, CommandValue) else None
+
+
+def _list_receivers(target: Candidate, moves: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the names of the nodes that receive the pods of *target* by *moves*."""
+    pods = {pod.name for pod in target.state.pods}
+    return [node for pod, node in moves if pod in pods]

@@ -43,11 +43,25 @@ class DeletionSearch:
         simulation.begin()
         pods = simulation.clear_node(simulation.node_numbers[candidate.name])
         is_uncertain = self._context.is_placement_uncertain((candidate,), pods)
-        if is_uncertain or simulation.place_pods(pods) or self._context.find_unplannable_pod(candidate):
+        if (
+            is_uncertain
+            or simulation.place_pods(pods)
+            or self._context.find_unplannable_pod(candidate)
+            or not self._is_worthwhile(candidate)
+        ):
             simulation.roll_back()
             return False
         simulation.commit()
         return True
+
+    def _is_worthwhile(self, candidate: Candidate) -> bool:
+        """Return whether the savings still pay, given the nodes that the last trial has placed the pods on."""
+        receivers = [
+            node
+            for _, node in list_pod_moves(self._context.simulation, self._context.simulation.trials[-1].placements, {})
+        ]
+        value = self._context.evaluate_savings((candidate,), candidate.price_usd_per_hour, receivers)
+        return isinstance(value, CommandValue)
 
     def _find_planned_nodes(self, deletable_candidates: Iterable[Candidate]) -> dict[str, int]:
         moved_pods = {pod.name for candidate in deletable_candidates for pod in candidate.state.pods}

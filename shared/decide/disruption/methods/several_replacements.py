@@ -127,7 +127,7 @@ class SeveralReplacements:
         ):  # a single new node is left to consolidation, which has more instance types to choose from
             replacements = self.find_cheaper_nodes(targets, open_nodes)
         savings = price - sum(replacement.cheapest.price_usd_per_hour for replacement in replacements)
-        value = self._context.evaluate_savings(targets, savings)
+        value = self._context.evaluate_savings(targets, savings, simulation.list_receivers())
         if not replacements or not isinstance(value, CommandValue):
             simulation.roll_back()
             return None

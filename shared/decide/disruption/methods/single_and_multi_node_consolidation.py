@@ -112,12 +112,13 @@ class SingleAndMultiNodeConsolidation:
         open_nodes = self._context.simulation.packing.open_nodes[open_count_before:]
         if not open_nodes and is_uncertain:
             return ReplacementRefusal(reason="PlacementUncertain", message=UNCERTAIN_MESSAGE)
+        receivers = self._context.simulation.list_receivers()
         if not open_nodes:
-            return self._context.evaluate_savings(targets, price)
+            return self._context.evaluate_savings(targets, price, receivers)
         replacement = self._context.replacement_finder.find_cheaper(open_nodes[0], targets)
         if isinstance(replacement, ReplacementRefusal):
             return self._explain_refusal(replacement, open_nodes[0], price)
-        return self._context.evaluate_savings(targets, price - replacement.cheapest.price_usd_per_hour)
+        return self._context.evaluate_savings(targets, price - replacement.cheapest.price_usd_per_hour, receivers)
 
     def _explain_unplaced(self, unplaced_classes: Sequence[PodEquivalenceClass]) -> ReplacementRefusal:
         is_node_opened = self._context.simulation.packing.max_new_nodes == 0

@@ -147,7 +147,7 @@ class _NetCommandBuilder:
         self, targets: tuple[Candidate, ...], commands: Sequence[ProposedCommand], *, is_pinned: bool
     ) -> ProposedCommand | None:
         """Return the net command; *is_pinned*: new nodes have the zone and capacity type of their cheapest offering."""
-        setup = self._context.set_up_simulation(targets, (), keeps_preferences=self._reason == UNDERUTILIZED_REASON)
+        setup = self._context.set_up_simulation(targets, (), keeps_anti_affinity=self._reason == UNDERUTILIZED_REASON)
         if self._reason == UNDERUTILIZED_REASON:
             self._context.close_recently_changed_nodes(setup)
         if any(pod.name in setup.unplannable_pods for target in targets for pod in target.state.pods):
@@ -167,7 +167,8 @@ class _NetCommandBuilder:
             return _build_drift_command(targets, placement, commands)
         price = sum_prices(targets)
         savings = price - sum(node.cheapest.price_usd_per_hour for node in placement.new_nodes)
-        value = consolidation.evaluate_savings(targets, savings)
+        receivers = {node for _, node in placement.moves if node in self._cluster_state.node_by_name}
+        value = consolidation.evaluate_savings(targets, savings, receivers)
         if not isinstance(value, CommandValue) or savings <= MIN_SAVINGS_USD_PER_HOUR:
             return None
         if not placement.new_nodes:

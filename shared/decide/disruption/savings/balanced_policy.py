@@ -62,14 +62,20 @@ class BalancedEvaluator:
         self._forecast_durations = ForecastDurations(forecasts, cluster_state)
         self._remaining_run_times = RemainingRunTimes(run_times, cluster_state.taken_at)
         self._now, self._eviction_costs = cluster_state.taken_at, EvictionCosts(prices)
+        self._state_by_node = cluster_state.node_by_name
         self._launch_time_by_pool = find_launch_times(cluster_state.nodes)
         pools = {candidate.pool.name: candidate.pool for candidate in candidates.values()}
         self._annotations = {name: parse_disruption_annotations(pool) for name, pool in pools.items()}
         balanced = {name for name, pool in pools.items() if pool.consolidation_policy == BALANCED_POLICY}
         self._totals = {name: _compute_totals(name, cluster_state, candidates) for name in sorted(balanced)}
 
-    def evaluate(self, targets: Sequence[Candidate], savings_usd_per_hour: float) -> CommandValue | ReplacementRefusal:
-        """Return the value of disrupting *targets*, or why they should stay despite *savings_usd_per_hour*."""
+    def evaluate(
+        self, targets: Sequence[Candidate], savings_usd_per_hour: float, receivers: Iterable[str] = ()
+    ) -> CommandValue | ReplacementRefusal:
+        """Return the value of disrupting *targets*, or why they should stay despite *savings_usd_per_hour*.
+
+        *receivers*: names of the existing nodes that receive their pods.
+        """
         price_usd_per_hour = sum(candidate.price_usd_per_hour for candidate in targets)
         for name in sorted({candidate.pool.name for candidate in targets}):
             refusal = _check_thresholds(self._annotations[name], savings_usd_per_hour, price_usd_per_hour)
@@ -85,6 +91,7 @@ class BalancedEvaluator:
             self._now,
             self._launch_time_by_pool,
             forecast_duration=self._forecast_durations.estimate(targets, removed_share),
+            receivers=[self._state_by_node[name] for name in sorted(set(receivers))],
         )
         limited_value = limit_to_expected_end(value, self._remaining_run_times.estimate(targets))
         if isinstance(limited_value, ReplacementRefusal) or limited_value.is_worthwhile():

@@ -4,8 +4,9 @@ Savings per hour, multiplied by their expected duration, must cover the eviction
 save for longer than a day: a node that stays cheap to remove for a day is removed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -20,9 +21,11 @@ from shared.decide.disruption.savings.disruption_cost import (
 from shared.decide.disruption.savings.savings_duration import (
     MAX_SAVINGS_DURATION,
     SavingsDuration,
+    estimate_duration_since_other_changes,
     estimate_savings_duration,
 )
 from shared.model.core.formatting import format_elapsed, format_usd_per_hour
+from shared.state.state_node import StateNode
 
 _ONE_HOUR: Final = timedelta(hours=1)
 _MIN_DURATION: Final = timedelta(minutes=1)
@@ -66,26 +69,29 @@ class CommandValue(msgspec.Struct, frozen=True, kw_only=True):
         if self.cost.usd <= 0:
             return ""
         savings, duration = format_amount(self.savings_usd), format_elapsed(self.duration.expected)
-        return f"saves {savings} over an expected {duration}{self._format_forecast()}, costs {self.cost.format()}"
+        return f"saves {savings} over an expected {duration}{self._format_basis()}, costs {self.cost.format()}"
 
     def format_refusal(self, now: datetime) -> str:
         """Return the sum of a command that does not pay yet, and when it will if nothing changes."""
         if self.duration.error is not None:
             return (
                 f"would save {format_usd_per_hour(self.savings_usd_per_hour)} for an expected "
-                f"{format_elapsed(self.duration.expected)}{self._format_forecast()}, costs {self.cost.format()}: "
+                f"{format_elapsed(self.duration.expected)}{self._format_basis()}, costs {self.cost.format()}: "
                 f"pays if it saves for {format_elapsed(self.payback_period)}"
             )
         pays_at = now + self.payback_period - self.duration.expected
         return (
             f"would save {format_usd_per_hour(self.savings_usd_per_hour)}, costs {self.cost.format()}: waits until "
             f"{pays_at:%Y-%m-%d %H:%M:%S} UTC, when nothing has changed for {format_elapsed(self.payback_period)}"
+            + (f" ({self.duration.last_change})" if self.duration.last_change else "")
         )
 
-    def _format_forecast(self) -> str:
-        """Return the basis of a forecast and its error; "" without a forecast."""
+    def _format_basis(self) -> str:
+        """Return the basis of a forecast and its error, or which other change has shortened the duration; else ""."""
         duration = self.duration
-        return f" (±{format_elapsed(duration.error)}: {duration.basis})" if duration.error is not None else ""
+        if duration.error is None:
+            return f" ({duration.last_change})" if duration.last_change else ""
+        return f" (±{format_elapsed(duration.error)}: {duration.basis})"
 
 
 def compute_command_value(
@@ -96,23 +102,24 @@ def compute_command_value(
     launch_time_by_pool: Mapping[str, datetime],
     *,
     forecast_duration: SavingsDuration | None = None,
+    receivers: Iterable[StateNode] = (),
 ) -> CommandValue:
     """Return the value of disrupting *targets* together, which saves *savings_usd_per_hour*.
 
-    *launch_time_by_pool*: when nodes were last launched for pending pods; it counts if the evictions have a price.
+    *launch_time_by_pool*: when nodes were last launched for pending pods; *receivers*: existing nodes that receive the
+    pods. Both count if the evictions have a price.
     *forecast_duration*: how long the savings last by the workload history; pods that have not changed for a day
     outweigh it.
     """
     new_nodes_usd_per_hour = sum(target.price_usd_per_hour for target in targets) - savings_usd_per_hour
     cost = compute_disruption_cost(targets, eviction_costs, new_nodes_usd_per_hour)
-    quiet_duration = estimate_savings_duration(targets, now, launch_time_by_pool if cost.evictions_usd > 0 else {})
-    return CommandValue(
-        savings_usd_per_hour=savings_usd_per_hour,
-        duration=quiet_duration
-        if forecast_duration is None or quiet_duration.expected >= MAX_SAVINGS_DURATION
-        else forecast_duration,
-        cost=cost,
-    )
+    launch_times, receiver_states = (launch_time_by_pool, tuple(receivers)) if cost.evictions_usd > 0 else ({}, ())
+    duration = estimate_savings_duration(targets, now, launch_times, receiver_states)
+    if forecast_duration is not None and duration.expected < MAX_SAVINGS_DURATION:
+        # The forecast replaces what the pods of the targets tell, but knows no changes within an hour.
+        other_duration = estimate_duration_since_other_changes(targets, now, launch_times, receiver_states)
+        duration = min(forecast_duration, other_duration, key=attrgetter("expected"))
+    return CommandValue(savings_usd_per_hour=savings_usd_per_hour, duration=duration, cost=cost)
 
 
 def merge_values(values: Sequence[CommandValue]) -> CommandValue:

@@ -4,8 +4,9 @@ It is unknown how long the cluster will stay as it is. Without a forecast, it is
 been quiet already (the ski rental problem): in any future, disruptions then cost at most as much as was wasted while
 nothing happened.
 
-If evictions have a price, a launch for pending pods in the NodePool also ends the quiet period: capacity that was just
-missing is not saved by removing other nodes.
+If evictions have a price, two more changes end the quiet period. A launch for pending pods in the NodePool: capacity
+that was just missing is not saved by removing other nodes. A change of the pods on the nodes that would receive the
+pods: space that has just become free there may be needed again as soon.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,39 +32,64 @@ class SavingsDuration(msgspec.Struct, frozen=True, kw_only=True):
     """At most `MAX_SAVINGS_DURATION`."""
     basis: str
     """In plain words: ``no pod change for 46m``."""
+    last_change: str = ""
+    """What has changed last, if not the pods of the nodes: ``a node was launched last``."""
     error: timedelta | None = None
     """Typical error of the estimate; None: unknown."""
 
 
 def estimate_savings_duration(
-    targets: Sequence[Candidate], now: datetime, launch_time_by_pool: Mapping[str, datetime]
+    targets: Sequence[Candidate],
+    now: datetime,
+    launch_time_by_pool: Mapping[str, datetime],
+    receivers: Iterable[StateNode] = (),
 ) -> SavingsDuration:
     """Return how long the savings of disrupting *targets* are expected to last: as long as their pods were quiet.
 
-    *launch_time_by_pool*: launches that end the quiet period, unless it has lasted for a day.
+    *launch_time_by_pool*: launches that end the quiet period; *receivers*: existing nodes that receive the pods, where
+    each change of the pods ends it. After a quiet day of the targets, neither matters.
     """
     quiet_since = find_quiet_since(targets)
-    launch_times = [
-        launch_time_by_pool[name] for target in targets if (name := target.pool.name) in launch_time_by_pool
-    ]
-    launched_at = max(launch_times, default=None)
-    if (
-        launched_at is not None
-        and quiet_since is not None
-        and now - quiet_since < MAX_SAVINGS_DURATION
-        and launched_at > quiet_since
-    ):
-        return SavingsDuration(
-            expected=max(now - launched_at, timedelta()),
-            basis=f"no launch in the NodePool for {format_elapsed(now - launched_at)}",
-        )
     if quiet_since is None:
         return SavingsDuration(expected=MAX_SAVINGS_DURATION, basis="no pod change is known")
-    quiet_period = now - quiet_since
-    return SavingsDuration(
-        expected=min(max(quiet_period, timedelta()), MAX_SAVINGS_DURATION),
-        basis=f"no pod change for {format_elapsed(quiet_period)}",
-    )
+    own_duration = _build_duration(now, quiet_since, "no pod change")
+    if now - quiet_since >= MAX_SAVINGS_DURATION:
+        return own_duration
+    other_duration = estimate_duration_since_other_changes(targets, now, launch_time_by_pool, receivers)
+    return other_duration if other_duration.expected < own_duration.expected else own_duration
+
+
+def estimate_duration_since_other_changes(
+    targets: Iterable[Candidate],
+    now: datetime,
+    launch_time_by_pool: Mapping[str, datetime],
+    receivers: Iterable[StateNode],
+) -> SavingsDuration:
+    """Return the time since the last launch in the NodePools of *targets*, and the last pod change of *receivers*."""
+    changes = [
+        (launch_time_by_pool[name], "a node was launched last", "no launch in the NodePool")
+        for target in targets
+        if (name := target.pool.name) in launch_time_by_pool
+    ]
+    changes += [
+        (
+            receiver.claim.last_pod_event_at,
+            f"pods of {receiver.name}, which receives pods, changed last",
+            "no pod change",
+        )
+        for receiver in receivers
+        if receiver.claim is not None and receiver.claim.last_pod_event_at is not None
+    ]
+    if not changes:
+        return SavingsDuration(expected=MAX_SAVINGS_DURATION, basis="no launch and no pod change is known")
+    since = max(changed_at for changed_at, _, _ in changes)
+    _, last_change, basis = next(change for change in changes if change[0] == since)
+    return msgspec.structs.replace(_build_duration(now, since, basis), last_change=last_change)
+
+
+def _build_duration(now: datetime, since: datetime, text: str) -> SavingsDuration:
+    elapsed = max(now - since, timedelta())
+    return SavingsDuration(expected=min(elapsed, MAX_SAVINGS_DURATION), basis=f"{text} for {format_elapsed(elapsed)}")
 
 
 def find_quiet_since(targets: Iterable[Candidate]) -> datetime | None:

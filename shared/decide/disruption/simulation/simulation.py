@@ -90,6 +90,12 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
             else:
                 self.resident_pods.pop(number, None)
 
+    def list_receivers(self) -> list[str]:
+        """Return the names of the existing nodes on which the last trial and its enclosing trials have placed pods."""
+        nodes = self.packing.existing_nodes
+        numbers = {number for trial in self.trials for _, number in trial.placements if number < len(nodes)}
+        return sorted(nodes[number].name for number in numbers)
+
     def seal_open_nodes(self) -> None:
         """Close the nodes that are open so far: they accept no pods in later trials."""
         packing = self.packing

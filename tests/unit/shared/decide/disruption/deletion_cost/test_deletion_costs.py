@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shared.decide.disruption.deletion_cost.deletion_costs import MAX_CHANGES_PER_RUN, plan_deletion_costs
-from shared.decide.disruption.deletion_cost.node_order import LOWEST_DELETION_COST
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import DO_NOT_DISRUPT, OWN_DELETION_COST, POD_DELETION_COST, SCALE_DOWN_DISABLED
 from shared.model.core.metadata import OwnerReference, build_pairs
@@ -19,7 +18,6 @@ from shared.state.cluster_state import ClusterState
 from tests.support.catalogues import make_node_pool, make_pod
 from tests.support.disruption_fleet import FREE, make_fleet, make_node_with_pods
 
-FIRST = LOWEST_DELETION_COST
 STATIC = replace(FREE, replicas=2)
 NEVER = replace(FREE, consolidate_after=None)
 
@@ -60,36 +58,31 @@ def _apply_change(pod: Pod, change: SetDeletionCost | None) -> Pod:
     return replace(pod, meta=replace(pod.meta, annotations=build_pairs(annotations)))
 
 
-def test_pods_of_the_nodes_that_save_most_per_pod_get_a_deletion_cost() -> None:
+def test_pods_on_emptier_nodes_have_a_lower_deletion_cost() -> None:
+    """Pods of one CPU: a is half full, b at 6 %, c full, d at 75 %."""
     cluster = make_fleet(
         make_node_with_pods("a", make_replica("a1"), make_replica("a2")),
         make_node_with_pods("b", make_replica("b1"), cpu=16),
-        make_node_with_pods("c", make_replica("c1")),
+        make_node_with_pods("c", make_replica("c1"), make_replica("c2"), cpu=2),
         make_node_with_pods("d", make_replica("d1"), make_replica("d2"), make_replica("d3")),
     )
-    assert list_changes(cluster) == {"b1": FIRST, "c1": FIRST + 1}
+    costs = list_changes(cluster)
+    assert costs == {"b1": -100, "a1": -50, "a2": -50, "d1": -30, "d2": -30, "d3": -30}
+    assert list(costs) == ["b1", "a1", "a2", "d1", "d2", "d3"]
 
 
-def test_a_single_node_gets_no_deletion_cost() -> None:
+def test_the_only_node_of_a_node_pool_gets_no_deletion_cost() -> None:
     assert list_changes(make_fleet(make_node_with_pods("a", make_replica("a1")))) == {}
 
 
-def test_node_keeps_its_deletion_cost_when_the_order_changes() -> None:
+def test_pods_are_patched_only_if_the_utilization_of_their_own_node_changes_by_a_step() -> None:
     cluster = make_fleet(
-        make_node_with_pods("a", make_marked("a1", -9), make_replica("a2")),
-        make_node_with_pods("b", make_replica("b1"), cpu=16),
+        make_node_with_pods("a", make_marked("a1", -100), cpu=16),
+        make_node_with_pods("b", make_marked("b1", -70), make_replica("b2")),
+        make_node_with_pods("c", make_marked("c1", -80)),
+        make_node_with_pods("d", make_marked("d1", -50), make_marked("d2", -50, "api"), cpu=4),
     )
-    assert list_changes(cluster) == {"a2": -9}
-
-
-def test_next_preferred_node_gets_the_next_higher_deletion_cost() -> None:
-    cluster = make_fleet(
-        make_node_with_pods("a", make_marked("a1", -9)),
-        make_node_with_pods("b", make_replica("b1")),
-        make_node_with_pods("c", make_replica("c1"), cpu=16),
-        make_node_with_pods("d", make_replica("d1")),
-    )
-    assert list_changes(cluster) == {"c1": -8}
+    assert list_changes(cluster) == {"b1": -50, "b2": -50}
 
 
 @pytest.mark.parametrize(
@@ -120,22 +113,23 @@ def test_pool_that_removes_only_empty_nodes_gets_deletion_costs() -> None:
     cluster = make_fleet(
         make_node_with_pods("a", make_replica("a1")), make_node_with_pods("b", make_replica("b1")), pools=(when_empty,)
     )
-    assert list_changes(cluster) == {"a1": FIRST}
+    assert list_changes(cluster) == {"a1": -80, "b1": -80}
 
 
 def test_replica_set_with_a_deletion_cost_of_a_user_keeps_its_order() -> None:
     cluster = make_fleet(
-        make_node_with_pods("a", make_marked("a1", -9), make_marked("a2", -9, "api")),
+        make_node_with_pods("a", make_marked("a1", -50), make_marked("a2", -50, "api")),
         make_node_with_pods("b", make_replica("b1", user="3")),
         make_node_with_pods("c", make_replica("c1", "api")),
     )
-    assert list_changes(cluster) == {"a1": None}
+    assert list_changes(cluster) == {"a1": None, "c1": -80}
 
 
 def test_deletion_cost_that_a_user_has_changed_is_kept() -> None:
     cluster = make_fleet(
         make_node_with_pods("a", make_replica("a1", user="-3", mark="-9")),
         make_node_with_pods("b", make_replica("b1")),
+        make_node_with_pods("c", make_replica("c1")),
     )
     assert list_changes(cluster) == {}
 
@@ -147,18 +141,18 @@ def test_deletion_cost_is_removed_from_pods_of_a_node_that_is_protected_later(an
         make_node_with_pods("b", make_replica("b1")),
         make_node_with_pods("c", make_replica("c1")),
     )
-    assert list_changes(cluster) == {"b1": FIRST, "a1": None}
+    assert list_changes(cluster) == {"b1": -80, "c1": -80, "a1": None}
 
 
 def test_pods_on_nodes_of_commands_are_not_changed() -> None:
     cluster = make_fleet(make_node_with_pods("a", make_replica("a1")), make_node_with_pods("b", make_replica("b1")))
-    assert list_changes(cluster, command_nodes={"a"}) == {}
+    assert list_changes(cluster, command_nodes={"a"}) == {"b1": -80}
 
 
 def test_changes_of_one_run_are_limited_and_the_next_runs_continue() -> None:
     machines = [
-        make_node_with_pods(f"n{number}", *(make_replica(f"p{number}-{pod}") for pod in range(40)))
-        for number in range(4)
+        make_node_with_pods(f"n{number}", *(make_replica(f"p{number}-{pod}") for pod in range(40)), cpu=64)
+        for number in range(2)
     ]
     cluster = make_fleet(*machines)
     counts = []

@@ -191,6 +191,40 @@ def test_launch_in_the_node_pool_ends_the_quiet_period_if_evictions_have_a_price
 
 
 @pytest.mark.parametrize(
+    ("price", "quiet_minutes", "receiver_minutes", "goes"),
+    [(0.02, 60, 11.9, False), (0.02, 60, 12, True), (0.02, 24 * 60, 1, True), (0.0, 60, 1, True)],
+    ids=["recent change", "earlier change", "quiet day", "no price"],
+)
+def test_change_of_a_node_that_receives_the_pods_ends_the_quiet_period_if_evictions_have_a_price(
+    price: float, quiet_minutes: float, receiver_minutes: float, *, goes: bool
+) -> None:
+    """The space on the other node is as new as the last change of its pods."""
+    node = with_quiet_minutes(
+        quiet_minutes, make_node_with_pods("a", make_web_pod("1", "200m"), make_web_pod("3", "200m"))
+    )
+    receiver = with_quiet_minutes(receiver_minutes, ROOMY)
+    unrelated = with_quiet_minutes(1, make_node_with_pods("c", make_web_pod("c", "3900m")))
+    decision = decide_disruption(make_fleet(node, receiver, unrelated), DisruptionSettings(eviction_price_usd=price))
+    assert summarize_commands(decision)[:1] == ([("SingleNode", ["a"], [])] if goes else [])
+    if not goes:
+        text = "when nothing has changed for 12m (pods of b, which receives pods, changed last)"
+        assert get_verdict(decision, "a")[2].endswith(text)
+
+
+def test_node_that_receives_some_of_the_pods_of_a_replaced_node_ends_its_quiet_period() -> None:
+    """Of the two pods, the small one fits on the other node, and the large one needs a new node."""
+    pods = (make_web_pod("1", "1500m"), make_web_pod("3", "600m"))
+    settings = DisruptionSettings(eviction_price_usd=0.02, overlap=NODE_OVERLAP_PERIOD)
+    other_pod = make_web_pod("2", "3300m")
+    for receiver_minutes, goes in ((1, False), (60, True)):
+        receiver = with_quiet_minutes(
+            receiver_minutes, make_node_with_pods("b", other_pod, annotations={DO_NOT_DISRUPT: "true"})
+        )
+        node = with_quiet_minutes(60, make_node_with_pods("a", *pods))
+        assert bool(decide_disruption(make_fleet(node, receiver), settings).commands) is goes
+
+
+@pytest.mark.parametrize(
     ("price", "quiet_minutes", "goes"), [(0.001, 600, False), (0.001, 24 * 60, True), (0.0, 600, True)]
 )
 def test_node_is_kept_if_its_pods_fit_elsewhere_only_in_one_order(
