@@ -5,13 +5,9 @@ per offering kind, so that 900 types are filtered in microseconds.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import accumulate
-from operator import or_
 from typing import Final, TypeAlias
-
-import msgspec
 
 from shared.decide.scheduling.instance_types.masks import (
     Mask,
@@ -19,6 +15,7 @@ from shared.decide.scheduling.instance_types.masks import (
     build_thresholds,
     find_max_amount,
 )
+from shared.decide.scheduling.instance_types.price_list import PricedInstanceType, PriceList
 from shared.model.cloud_provider.instance_type import InstanceType, Offering, UnavailableOffering
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, RESERVED, ZONE, ZONE_ID
 from shared.model.core.requirements import Requirement, Requirements
@@ -33,14 +30,6 @@ OfferingKind: TypeAlias = tuple[str, str, str, str]
 """What requirements can distinguish of an offering: capacity type, reservation id, zone id, zone."""
 UnavailableByType: TypeAlias = Mapping[str, Sequence[UnavailableOffering]]
 """Offerings that EC2 recently refused, by instance type; "" stands for all types."""
-
-
-class PricedInstanceType(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An instance type with its cheapest offering."""
-
-    bit: Mask
-    name: str
-    offering: Offering
 
 
 class InstanceTypeIndex:
@@ -72,8 +61,7 @@ class InstanceTypeIndex:
                 self._masks_by_kind[kind] = self._masks_by_kind.get(kind, 0) | 1 << index
         self._cached_label_masks: dict[Requirement, Mask] = {}
         self._cached_capacity_thresholds: dict[str, tuple[list[int], list[Mask]]] = {}
-        self._priced_by_kinds: dict[tuple[OfferingKind, ...], tuple[PricedInstanceType, ...]] = {}
-        self._cumulative_masks: dict[tuple[OfferingKind, ...], list[Mask]] = {}
+        self._price_lists: dict[tuple[OfferingKind, ...], PriceList] = {}
         self._cached_kinds: dict[Requirements, tuple[OfferingKind, ...]] = {}
         self._cached_ranked_offerings: list[list[tuple[OfferingKind, Offering]]] = []
 
@@ -162,16 +150,19 @@ class InstanceTypeIndex:
 
     def sort_by_price(self, requirements: Requirements, mask: Mask) -> list[PricedInstanceType]:
         """Return the types in *mask*, sorted by the price of their cheapest allowed offering, then by name."""
-        return [priced_type for priced_type in self._list_by_price(requirements) if priced_type.bit & mask]
+        return self.get_price_list(requirements).list_types(mask)
 
     def find_cheapest(self, requirements: Requirements, mask: Mask) -> PricedInstanceType | None:
         """Return the first type of `sort_by_price`, None if there is none."""
-        priced_types, cumulative_masks = (
-            self._list_by_price(requirements),
-            self._cumulative_masks[self.list_kinds(requirements)],
-        )
-        position = bisect_left(cumulative_masks, 1, key=lambda cheaper: cheaper & mask != 0)
-        return priced_types[position] if position < len(priced_types) else None
+        return self.get_price_list(requirements).find_cheapest(mask)
+
+    def get_price_list(self, requirements: Requirements) -> PriceList:
+        """Return the types by the price of the cheapest offering that *requirements* allow."""
+        kinds = self.list_kinds(requirements)
+        price_list = self._price_lists.get(kinds)
+        if price_list is None:
+            price_list = self._price_lists[kinds] = PriceList(self._price_types(frozenset(kinds)))
+        return price_list
 
     def list_capacity_types(self, requirements: Requirements, mask: Mask) -> frozenset[str]:
         """Return the capacity types of the allowed offerings of the types in *mask*."""
@@ -216,13 +207,6 @@ class InstanceTypeIndex:
             )[0]
         return self._cached_capacity_thresholds[name]
 
-    def _list_by_price(self, requirements: Requirements) -> tuple[PricedInstanceType, ...]:
-        kinds = self.list_kinds(requirements)
-        if kinds not in self._priced_by_kinds:
-            priced_types = self._priced_by_kinds[kinds] = self._price_types(frozenset(kinds))
-            self._cumulative_masks[kinds] = list(accumulate((priced_type.bit for priced_type in priced_types), or_))
-        return self._priced_by_kinds[kinds]
-
     def _find_intersecting(self, requirement: Requirement) -> Mask:
         return sum(
             type_mask
@@ -231,17 +215,11 @@ class InstanceTypeIndex:
             or (type_requirement.is_tolerant() and requirement.is_tolerant())
         )
 
-    def _price_types(self, kinds: frozenset[OfferingKind]) -> tuple[PricedInstanceType, ...]:
-        priced_types = []
+    def _price_types(self, kinds: frozenset[OfferingKind]) -> Iterator[PricedInstanceType]:
         for index, ranked_offerings in enumerate(self._rank_offerings()):
             cheapest_offering = next((offering for kind, offering in ranked_offerings if kind in kinds), None)
             if cheapest_offering is not None:
-                priced_types.append(
-                    PricedInstanceType(bit=1 << index, name=self.types[index].name, offering=cheapest_offering)
-                )
-        return tuple(
-            sorted(priced_types, key=lambda priced_type: (priced_type.offering.price_usd_per_hour, priced_type.name))
-        )
+                yield PricedInstanceType(bit=1 << index, name=self.types[index].name, offering=cheapest_offering)
 
     def _rank_offerings(self) -> list[list[tuple[OfferingKind, Offering]]]:
         """Return the offerings of each type, the cheapest first."""
