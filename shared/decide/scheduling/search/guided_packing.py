@@ -112,6 +112,11 @@ class GuidedPacking:
             priced.bit,
         )
 
+    def forget_nodes(self, first_number: int) -> None:
+        """Forget the nodes from *first_number* on, which were closed again."""
+        for number in [number for number in self._type_limits if number >= first_number]:
+            del self._type_limits[number]
+
     def _open_nodes(
         self, problem: PackingProblem, solution: PackingSolution
     ) -> tuple[dict[int, list[tuple[int, int]]], set[int]]:
