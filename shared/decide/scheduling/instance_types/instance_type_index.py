@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from shared.decide.scheduling.instance_types.masks import (
+    LabelMasks,
     Mask,
-    build_label_masks,
     build_thresholds,
     find_max_amount,
 )
@@ -48,17 +48,19 @@ class InstanceTypeIndex:
         self.offerings = tuple(
             _list_available_offerings(sorted_type, unavailable_by_type, now) for sorted_type in self.types
         )
-        self.allocatable = tuple(axes.build_vector(sorted_type.allocatable) for sorted_type in self.types)
+        allocatable_resources = [sorted_type.allocatable for sorted_type in self.types]
+        self.allocatable = tuple(axes.build_vector(resources) for resources in allocatable_resources)
         self._allocatable_thresholds = build_thresholds(self.allocatable, len(axes.names))
-        self._masks_by_label = build_label_masks(self.types)
+        self._label_masks = LabelMasks(self.types)
         self._masks_by_kind: dict[OfferingKind, Mask] = {}
         self.usable: Mask = 0
-        for index, instance_type in enumerate(self.types):
-            if all(amount >= 0 for _, amount in instance_type.allocatable.amounts):
-                self.usable |= 1 << index
-            for offering in self.offerings[index]:
+        for index, (resources, type_offerings) in enumerate(zip(allocatable_resources, self.offerings, strict=True)):
+            bit = 1 << index
+            if not resources.has_negative_amount():
+                self.usable |= bit
+            for offering in type_offerings:
                 kind = get_offering_kind(offering)
-                self._masks_by_kind[kind] = self._masks_by_kind.get(kind, 0) | 1 << index
+                self._masks_by_kind[kind] = self._masks_by_kind.get(kind, 0) | bit
         self._cached_label_masks: dict[Requirement, Mask] = {}
         self._cached_capacity_thresholds: dict[str, tuple[list[int], list[Mask]]] = {}
         self._price_lists: dict[tuple[OfferingKind, ...], PriceList] = {}
@@ -78,7 +80,7 @@ class InstanceTypeIndex:
         """Return the usable types whose labels intersect *requirements*."""
         mask = self.usable
         for requirement in requirements:
-            if mask and requirement.key in self._masks_by_label:
+            if mask and self.has_label(requirement.key):
                 label_mask = self._cached_label_masks.get(requirement)
                 if label_mask is None:
                     label_mask = self._cached_label_masks[requirement] = self._find_intersecting(requirement)
@@ -118,7 +120,7 @@ class InstanceTypeIndex:
     def is_satisfied_by_all(self, requirement: Requirement, mask: Mask) -> bool:
         """Return whether every type in *mask* satisfies *requirement* regardless of further narrowing."""
         satisfying = 0
-        for type_requirement, group in self._masks_by_label.get(requirement.key, ()):
+        for type_requirement, group in self._label_masks.get_masks(requirement.key):
             is_satisfied = not type_requirement.complement and all(
                 requirement.has(value) for value in type_requirement.values
             )
@@ -128,13 +130,13 @@ class InstanceTypeIndex:
 
     def has_label(self, key: str) -> bool:
         """Return whether some type has the label *key*."""
-        return key in self._masks_by_label
+        return bool(self._label_masks.get_masks(key))
 
     def list_values(self, requirement: Requirement, mask: Mask) -> frozenset[str]:
         """Return the values of a label among the types in *mask*, of those that *requirement* allows."""
         type_requirements = (
             type_requirement
-            for type_requirement, group in self._masks_by_label.get(requirement.key, ())
+            for type_requirement, group in self._label_masks.get_masks(requirement.key)
             if group & mask and not type_requirement.complement
         )
         return frozenset(
@@ -210,16 +212,17 @@ class InstanceTypeIndex:
     def _find_intersecting(self, requirement: Requirement) -> Mask:
         return sum(
             type_mask
-            for type_requirement, type_mask in self._masks_by_label[requirement.key]
+            for type_requirement, type_mask in self._label_masks.get_masks(requirement.key)
             if type_requirement.has_intersection(requirement)
             or (type_requirement.is_tolerant() and requirement.is_tolerant())
         )
 
     def _price_types(self, kinds: frozenset[OfferingKind]) -> Iterator[PricedInstanceType]:
         for index, ranked_offerings in enumerate(self._rank_offerings()):
-            cheapest_offering = next((offering for kind, offering in ranked_offerings if kind in kinds), None)
-            if cheapest_offering is not None:
-                yield PricedInstanceType(bit=1 << index, name=self.types[index].name, offering=cheapest_offering)
+            for kind, offering in ranked_offerings:
+                if kind in kinds:
+                    yield PricedInstanceType(bit=1 << index, name=self.types[index].name, offering=offering)
+                    break
 
     def _rank_offerings(self) -> list[list[tuple[OfferingKind, Offering]]]:
         """Return the offerings of each type, the cheapest first."""
@@ -256,12 +259,17 @@ def _list_available_offerings(
     instance_type: InstanceType, unavailable_by_type: UnavailableByType, now: datetime
 ) -> tuple[Offering, ...]:
     unavailable_offerings = (*unavailable_by_type.get("", ()), *unavailable_by_type.get(instance_type.name, ()))
-    return tuple(
+    offerings = [
         offering
         for offering in instance_type.offerings
-        if offering.available
-        and (offering.capacity_type != RESERVED or offering.reservation_capacity > 0)
-        and not any(
+        if offering.available and (offering.capacity_type != RESERVED or offering.reservation_capacity > 0)
+    ]
+    if not unavailable_offerings:
+        return tuple(offerings)
+    return tuple(
+        offering
+        for offering in offerings
+        if not any(
             unavailable_offering.is_match(instance_type.name, offering, now, instance_type.group_id)
             for unavailable_offering in unavailable_offerings
         )
