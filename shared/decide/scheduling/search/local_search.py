@@ -9,15 +9,12 @@ clusters where that is cheap.
 
 from typing import Final
 
-from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
-from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
+from shared.decide.scheduling.optimization.bin_types import CPU_MILLI_PER_CORE, MEMORY_BYTES_PER_CORE
 from shared.decide.scheduling.optimization.large_neighborhood_search import generate_coin_flips
 from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.neighborhood import Neighborhood
-from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate
-from shared.model.core.resources import Vector
 
 MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
@@ -51,7 +48,6 @@ class LocalSearch:
             aim: stage for pod_class in plan_start.classes for stage, aim in enumerate(pod_class.compiled_stages)
         }
         self._coin_flips = generate_coin_flips()
-        self._cached_wastes: dict[tuple[NarrowedTemplate, Vector], float] = {}
 
     def improve(self, target_cost: float) -> None:
         """Run trials until the plan costs *target_cost*, the effort is spent, or too many trials in a row failed."""
@@ -93,8 +89,10 @@ class LocalSearch:
 
     def _sort_nodes_by_waste(self) -> list[OpenNodeClaim]:
         """Return the new nodes, sorted by the cost above the value of their pods, the highest first."""
-        nodes = (node for node in self.plan.packing.open_nodes if node.pods)
-        return sorted(nodes, key=lambda node: (-self._compute_waste(node), node.number))
+        nodes = [node for node in self.plan.packing.open_nodes if node.pods]
+        total_size = sum(_compute_size(node) for node in nodes)
+        usd_per_size = sum(_get_price(node) for node in nodes) / total_size if total_size else 0.0
+        return sorted(nodes, key=lambda node: (usd_per_size * _compute_size(node) - _get_price(node), node.number))
 
     def _choose_neighborhood(self, nodes_by_waste: list[OpenNodeClaim], turn: int) -> list[OpenNodeClaim]:
         """Return the nodes that trials may remove: each node in turn, and others, of its NodePool first."""
@@ -117,37 +115,21 @@ class LocalSearch:
                 chosen_nodes.append(node)
         return chosen_nodes
 
-    def _compute_waste(self, node: OpenNodeClaim) -> float:
-        """Return the cost of *node* above the lowest fractional cost of the resources that its pods use."""
-        key = (node.state, node.used)
-        if key not in self._cached_wastes:
-            type_index, requirements = node.template.type_index, node.state.requirements
-            priced_types = type_index.sort_by_price(requirements, node.state.mask)
-            min_cost = min(
-                priced_type.offering.price_usd_per_hour
-                * _compute_used_share(node.used, _get_allocatable(type_index, priced_type.bit))
-                for priced_type in priced_types
-            )
-            current_type = type_index.find_cheapest(requirements, node.mask)
-            self._cached_wastes[key] = (
-                0.0 if current_type is None else current_type.offering.price_usd_per_hour
-            ) - min_cost
-        return self._cached_wastes[key]
+
+def _get_price(node: OpenNodeClaim) -> float:
+    priced_type = node.template.type_index.find_cheapest(node.state.requirements, node.mask)
+    return 0.0 if priced_type is None else priced_type.offering.price_usd_per_hour
+
+
+def _compute_size(node: OpenNodeClaim) -> float:
+    """Return the requests of the pods on *node*: cores, plus memory in units of what a core usually has."""
+    return node.used[0] / CPU_MILLI_PER_CORE + node.used[1] / MEMORY_BYTES_PER_CORE
 
 
 def _compute_cpu_cap(removed_nodes: list[OpenNodeClaim], level: int) -> int | None:
     """Return the *level*-th power of two of cores below what the pods of *removed_nodes* request, in milli cpu."""
     cores = sum(node.used[0] for node in removed_nodes) // 1000
     return 1000 << max(0, cores.bit_length() - level) if level else None
-
-
-def _get_allocatable(type_index: InstanceTypeIndex, bit: Mask) -> Vector:
-    return type_index.allocatable[bit.bit_length() - 1]
-
-
-def _compute_used_share(used: Vector, capacity: Vector) -> float:
-    """Return the largest share of *capacity* that is *used*, over all resources."""
-    return max(amount / available if available > 0 else 0.0 for amount, available in zip(used, capacity, strict=True))
 
 
 def improve_plans(plan_start: PlanStart, plans: list[Plan], baseline: Plan, lower_bound: float) -> list[Plan]:
