@@ -26,14 +26,11 @@ MIN_SAVING_RATIO: Final = 1e-4
 """Minimum saving, as a share of the price."""
 MAX_FAILED_TRIALS_PER_NODE: Final = 12
 """The search ends after this number of failed trials per node."""
-NEIGHBORHOOD_SIZES: Final = (1, 2, 2, 3, 2, 4, 3, 6)
-"""Numbers of nodes that are removed at once, in turn."""
-
-MAX_NEIGHBORHOOD_NODES: Final = 6
-"""Number of nodes that trials of one neighborhood may remove."""
-CPU_CAP_LEVELS: Final = (0, 1, 0, 2, 1, 0, 3)
-"""Cap of the milli cpu of new nodes, in turn: 0 means none, so all pods may go to one node; *n* means the *n*-th power
-of two below the milli cpu of the removed nodes' pods.
+MAX_NEIGHBORHOOD_NODES: Final = 4
+"""Maximum number of nodes whose pods are placed again at once."""
+CPU_CAP_LEVELS: Final = (0, 1, 2)
+"""Caps of the milli cpu of new nodes: 0 means none, so all pods may go to one node; *n* means the *n*-th power of two
+below the milli cpu of the pods that are placed again.
 """
 
 
@@ -70,22 +67,19 @@ class LocalSearch:
         """Return a cheaper plan in which a few nodes differ; None if no trial finds it."""
         nodes = self._choose_neighborhood(nodes_by_waste, turn)
         neighborhood = Neighborhood(self._plan_start, self.plan, nodes, self._stages)
-        steps, tried = 0, set[tuple[frozenset[int], int | None]]()
         max_cost = self.plan.compute_cost() * (1 - MIN_SAVING_RATIO)
-        for place, size in enumerate(NEIGHBORHOOD_SIZES):
-            removed_nodes = self._choose_nodes_to_remove(nodes, size)
-            level = CPU_CAP_LEVELS[(turn * len(NEIGHBORHOOD_SIZES) + place) % len(CPU_CAP_LEVELS)]
-            trial = frozenset(node.number for node in removed_nodes), _compute_cpu_cap(removed_nodes, level)
-            if trial in tried:
-                continue
-            tried.add(trial)
-            plan = neighborhood.run_trial(removed_nodes, trial[1])
-            self._failed_trials += 1
-            is_better = plan.compute_cost() < max_cost and plan.is_as_complete_as(self._baseline)
-            if is_better or self._effort < neighborhood.steps:
-                break
+        for size in range(len(nodes), 0, -1):
+            caps = (_compute_cpu_cap(nodes[:size], level) for level in CPU_CAP_LEVELS)
+            for max_cpu_milli in dict.fromkeys(caps):
+                plan = neighborhood.run_trial(max_cpu_milli)
+                self._failed_trials += 1
+                if plan.compute_cost() < max_cost and plan.is_as_complete_as(self._baseline):
+                    self._effort -= neighborhood.steps
+                    return neighborhood.keep_trial()
+            if size > 1:
+                neighborhood.restore_last_node()
         self._effort -= neighborhood.steps
-        return neighborhood.keep_trial() if is_better else None
+        return None
 
     def _sort_nodes_by_waste(self) -> list[OpenNodeClaim]:
         """Return the new nodes, sorted by the cost above the value of their pods, the highest first."""
@@ -99,17 +93,9 @@ class LocalSearch:
         anchor = nodes_by_waste[turn % len(nodes_by_waste)]
         same_pool_nodes = [node for node in nodes_by_waste if node is not anchor and node.template is anchor.template]
         other_pool_nodes = [node for node in nodes_by_waste if node.template is not anchor.template]
-        return self._draw(anchor, [*same_pool_nodes, *other_pool_nodes], MAX_NEIGHBORHOOD_NODES)
-
-    def _choose_nodes_to_remove(self, nodes: list[OpenNodeClaim], size: int) -> list[OpenNodeClaim]:
-        """Return *size* of the *nodes* of a neighborhood, always with the first of them."""
-        return self._draw(nodes[0], nodes[1:], size)
-
-    def _draw(self, first: OpenNodeClaim, others: list[OpenNodeClaim], size: int) -> list[OpenNodeClaim]:
-        """Return *first* and up to *size* - 1 of *others*, each with a chance of one half, then in their order."""
-        chosen_nodes = [first]
+        chosen_nodes, others = [anchor], [*same_pool_nodes, *other_pool_nodes]
         for node in (*others, *others):
-            if len(chosen_nodes) >= size:
+            if len(chosen_nodes) >= MAX_NEIGHBORHOOD_NODES:
                 break
             if node not in chosen_nodes and next(self._coin_flips):
                 chosen_nodes.append(node)
