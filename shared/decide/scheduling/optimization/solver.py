@@ -50,10 +50,14 @@ class PackingSolution(msgspec.Struct, frozen=True, kw_only=True):
     price: float = 0.0
 
 
-def solve_packing_problem(problem: PackingProblem, effort: int = DEFAULT_EFFORT_STEPS) -> tuple[PackingSolution, ...]:
+def solve_packing_problem(
+    problem: PackingProblem,
+    effort: int = DEFAULT_EFFORT_STEPS,
+    strategies: tuple[FillStrategy, ...] = FILL_STRATEGIES,
+) -> tuple[PackingSolution, ...]:
     """Return solutions that pack all items that some bin type accepts, the cheapest first; always at least one.
 
-    About *effort* steps are spent. A slightly more expensive solution may suit pods better that are not part of the
+    About *effort* steps are spent, with *strategies* in turn. A slightly more expensive solution may suit pods better that are not part of the
     problem.
     """
     if not any(problem.accepted_items):
@@ -65,7 +69,7 @@ def solve_packing_problem(problem: PackingProblem, effort: int = DEFAULT_EFFORT_
     searches: list[LargeNeighborhoodSearch] = []
     unimproved_solutions: list[PackingSolution] = []
     remaining_steps = effort - dual_value_solver.steps
-    for strategy in FILL_STRATEGIES:
+    for strategy in strategies:
         filler, steps_before = PatternFiller(problem, list(counts)), dual_value_solver.steps
         selected_patterns = select_patterns(problem, dual_value_solver, filler, strategy)
         search = LargeNeighborhoodSearch(
@@ -85,7 +89,7 @@ def solve_packing_problem(problem: PackingProblem, effort: int = DEFAULT_EFFORT_
         best_search.improve(max(0, remaining_steps))
     solutions = [*(_build_solution(plan, dual_values) for plan in searches), *unimproved_solutions]
     solutions.sort(key=lambda solution: (solution.price, sum(pattern.count for pattern in solution.selected_patterns)))
-    return tuple(solution for index, solution in enumerate(solutions) if solution not in solutions[:index])
+    return tuple({frozenset(solution.selected_patterns): solution for solution in reversed(solutions)}.values())[::-1]
 
 
 def _build_solution(search: LargeNeighborhoodSearch, dual_values: DualValues) -> PackingSolution:

@@ -14,6 +14,7 @@ from shared.decide.scheduling.optimization.bin_types import CPU_MILLI_PER_CORE, 
 from shared.decide.scheduling.optimization.large_neighborhood_search import generate_coin_flips
 from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.decide.scheduling.search.acceptance import Acceptance
 from shared.decide.scheduling.search.neighborhood import Neighborhood
 
 MAX_PODS: Final = 500
@@ -37,9 +38,9 @@ below the milli cpu of the pods that are placed again.
 class LocalSearch:
     """Improves a plan in place."""
 
-    def __init__(self, plan_start: PlanStart, plan: Plan, baseline: Plan) -> None:
-        """Start with *plan*, made from *plan_start*; all pods that *baseline* places must stay placed."""
-        self._plan_start, self._baseline = plan_start, baseline
+    def __init__(self, plan_start: PlanStart, plan: Plan, acceptance: Acceptance) -> None:
+        """Start with *plan*, made from *plan_start*; only plans that *acceptance* accepts replace it."""
+        self._plan_start, self._acceptance = plan_start, acceptance
         self.plan = plan
         self._stages = {
             aim: stage for pod_class in plan_start.classes for stage, aim in enumerate(pod_class.compiled_stages)
@@ -67,13 +68,12 @@ class LocalSearch:
         """Return a cheaper plan in which a few nodes differ; None if no trial finds it."""
         nodes = self._choose_neighborhood(nodes_by_waste, turn)
         neighborhood = Neighborhood(self._plan_start, self.plan, nodes, self._stages)
-        max_cost = self.plan.compute_cost() * (1 - MIN_SAVING_RATIO)
         for size in range(len(nodes), 0, -1):
             caps = (_compute_cpu_cap(nodes[:size], level) for level in CPU_CAP_LEVELS)
             for max_cpu_milli in dict.fromkeys(caps):
                 plan = neighborhood.run_trial(max_cpu_milli)
                 self._failed_trials += 1
-                if plan.compute_cost() < max_cost and plan.is_as_complete_as(self._baseline):
+                if self._acceptance.is_improvement(plan, self.plan, MIN_SAVING_RATIO):
                     self._effort -= neighborhood.steps
                     return neighborhood.keep_trial()
             if size > 1:
@@ -118,19 +118,17 @@ def _compute_cpu_cap(removed_nodes: list[OpenNodeClaim], level: int) -> int | No
     return 1000 << max(0, cores.bit_length() - level) if level else None
 
 
-def improve_plans(plan_start: PlanStart, plans: list[Plan], baseline: Plan, lower_bound: float) -> list[Plan]:
-    """Return improvements of the cheapest of *plans*.
-
-    *lower_bound* is a lower bound of the cost of any plan. The results place all pods that *baseline* places.
-    """
+def improve_plans(plan_start: PlanStart, plans: list[Plan], acceptance: Acceptance, lower_bound: float) -> list[Plan]:
+    """Return improvements of the best of *plans*; *lower_bound* is a lower bound of the cost of any plan."""
     if sum(len(pod_class.pods) for pod_class in plan_start.classes) > MAX_PODS:
         return []
     plan_by_cost = {
         round(candidate.compute_cost(), 6): candidate
         for candidate in reversed(plans)
-        if candidate.is_as_complete_as(baseline) and not candidate.has_relaxed_min_values()
+        if candidate.is_as_complete_as(acceptance.greedy) and not candidate.has_relaxed_min_values()
     }
-    searches = [LocalSearch(plan_start, plan_by_cost[cost], baseline) for cost in sorted(plan_by_cost)[:MAX_STARTS]]
+    starts = sorted(plan_by_cost.values(), key=acceptance.rank)[:MAX_STARTS]
+    searches = [LocalSearch(plan_start, plan, acceptance) for plan in starts]
     for search in searches:
         search.improve(lower_bound)
     return [finished_search.plan for finished_search in searches]
