@@ -10,12 +10,13 @@ clusters where that is cheap.
 from typing import Final
 
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
-from shared.decide.scheduling.optimization.bin_types import CPU_MILLI_PER_CORE, MEMORY_BYTES_PER_CORE
 from shared.decide.scheduling.optimization.large_neighborhood_search import generate_coin_flips
 from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.acceptance import Acceptance
 from shared.decide.scheduling.search.neighborhood import Neighborhood
+from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate
+from shared.model.core.resources import Vector
 
 MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
@@ -46,6 +47,9 @@ class LocalSearch:
             aim: stage for pod_class in plan_start.classes for stage, aim in enumerate(pod_class.compiled_stages)
         }
         self._coin_flips = generate_coin_flips()
+        self._cached_wastes: dict[tuple[NarrowedTemplate, Vector], float] = {}
+        self._supply_by_state: dict[NarrowedTemplate, list[tuple[float, float]]] = {}
+        """Price of a unit of cpu and of memory of each possible instance type."""
 
     def improve(self, target_cost: float) -> None:
         """Run trials until the plan costs *target_cost*, the effort is spent, or too many trials in a row failed."""
@@ -83,10 +87,32 @@ class LocalSearch:
 
     def _sort_nodes_by_waste(self) -> list[OpenNodeClaim]:
         """Return the new nodes, sorted by the cost above the value of their pods, the highest first."""
-        nodes = [node for node in self.plan.packing.open_nodes if node.pods]
-        total_size = sum(_compute_size(node) for node in nodes)
-        usd_per_size = sum(_get_price(node) for node in nodes) / total_size if total_size else 0.0
-        return sorted(nodes, key=lambda node: (usd_per_size * _compute_size(node) - _get_price(node), node.number))
+        nodes = (node for node in self.plan.packing.open_nodes if node.pods)
+        return sorted(nodes, key=lambda node: (-self._compute_waste(node), node.number))
+
+    def _compute_waste(self, node: OpenNodeClaim) -> float:
+        """Return the price of *node* above the lowest fractional price of the cpu and memory that its pods use."""
+        key, type_index = (node.state, node.used), node.template.type_index
+        if key not in self._cached_wastes:
+            if node.state not in self._supply_by_state:
+                priced_types = type_index.sort_by_price(node.state.requirements, node.state.mask)
+                self._supply_by_state[node.state] = [
+                    (price / allocatable[0], price / allocatable[1])
+                    for price, allocatable in (
+                        (priced.offering.price_usd_per_hour, type_index.allocatable[priced.bit.bit_length() - 1])
+                        for priced in priced_types
+                    )
+                    if allocatable[0] > 0 and allocatable[1] > 0
+                ]
+            cpu, memory = node.used[:2]
+            min_price = min(
+                [max(cpu * cpu_price, memory * memory_price) for cpu_price, memory_price in self._supply_by_state[node.state]],
+                default=0.0,
+            )
+            current_type = type_index.find_cheapest(node.state.requirements, node.mask)
+            price = 0.0 if current_type is None else current_type.offering.price_usd_per_hour
+            self._cached_wastes[key] = price - min_price
+        return self._cached_wastes[key]
 
     def _choose_neighborhood(self, nodes_by_waste: list[OpenNodeClaim], turn: int) -> list[OpenNodeClaim]:
         """Return the nodes that trials may remove: each node in turn, and others, of its NodePool first."""
@@ -100,16 +126,6 @@ class LocalSearch:
             if node not in chosen_nodes and next(self._coin_flips):
                 chosen_nodes.append(node)
         return chosen_nodes
-
-
-def _get_price(node: OpenNodeClaim) -> float:
-    priced_type = node.template.type_index.find_cheapest(node.state.requirements, node.mask)
-    return 0.0 if priced_type is None else priced_type.offering.price_usd_per_hour
-
-
-def _compute_size(node: OpenNodeClaim) -> float:
-    """Return the requests of the pods on *node*: cores, plus memory in units of what a core usually has."""
-    return node.used[0] / CPU_MILLI_PER_CORE + node.used[1] / MEMORY_BYTES_PER_CORE
 
 
 def _compute_cpu_cap(removed_nodes: list[OpenNodeClaim], level: int) -> int | None:
