@@ -45,7 +45,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def has_negative_amount(self) -> bool:
         """Return whether some amount is below zero."""
-        return any([amount < 0 for _, amount in self.amounts])
+        return any(amount < 0 for _, amount in self.amounts)
 
     def __add__(self, addend: "Resources") -> "Resources":
         """Return the sum, by name."""

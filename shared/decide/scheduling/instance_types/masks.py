@@ -69,7 +69,9 @@ class LabelMasks:
         for index, instance_type in enumerate(self._types):
             requirements = instance_type.requirements.items
             if position >= len(requirements) or requirements[position].key != key:  # types have mostly the same labels
-                position = next((place for place, item in enumerate(requirements) if item.key == key), len(requirements))
+                position = next(
+                    (place for place, item in enumerate(requirements) if item.key == key), len(requirements)
+                )
             if position < len(requirements):
                 requirement = requirements[position]
                 masks[requirement] = masks.get(requirement, 0) | 1 << index

@@ -25,9 +25,7 @@ class PriceList:
     def __init__(self, priced_types: Iterable[PricedInstanceType]) -> None:
         """Sort *priced_types*."""
         self.priced_types = tuple(
-            sorted(
-                priced_types, key=lambda priced_type: (priced_type.offering.price_usd_per_hour, priced_type.name)
-            )
+            sorted(priced_types, key=lambda priced_type: (priced_type.offering.price_usd_per_hour, priced_type.name))
         )
         self._prices = [priced_type.offering.price_usd_per_hour for priced_type in self.priced_types]
         self._cumulative_masks = [0, *accumulate((priced_type.bit for priced_type in self.priced_types), or_)]

@@ -16,7 +16,7 @@ from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.optimization.bin_types import BinType
 from shared.decide.scheduling.optimization.items import build_zone_requirements
 from shared.decide.scheduling.optimization.packing_problem import PackingProblem, build_packing_problem
-from shared.decide.scheduling.optimization.solver import FILL_STRATEGIES, PackingSolution, solve_packing_problem
+from shared.decide.scheduling.optimization.solver import PackingSolution, solve_packing_problem
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.launchable_templates import drop_stages_before, find_launchable_stage
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
@@ -34,9 +34,7 @@ MAX_SOLVES: Final = 6
 MAX_SOLVES_WITHIN_LIMITS: Final = 3
 """Maximum number of times that it is solved for nodes within these limits; after that, their NodePools are excluded."""
 RETRY_EFFORT_STEPS: Final = 8_000
-"""Effort of solving the problem again ..."""
-RETRY_STRATEGY_COUNT: Final = 2
-"""... and number of fill strategies for it."""
+"""Effort of solving the problem again."""
 
 
 class RelaxedTypeLimit(msgspec.Struct, kw_only=True, eq=False):
@@ -84,7 +82,7 @@ class GuidedPacking:
                 number for number in limited_templates if self._packing.templates[number] not in grown_templates
             }
             problem = build_packing_problem(self._packing, classes, frozenset(self._closed_templates))
-            solution = solve_packing_problem(problem, RETRY_EFFORT_STEPS, FILL_STRATEGIES[:RETRY_STRATEGY_COUNT])[0]
+            solution = solve_packing_problem(problem, effort=RETRY_EFFORT_STEPS)[0]
 
     def widen_nodes(self) -> None:
         """Let each node be any instance type that holds its pods and costs little more than the cheapest that does."""

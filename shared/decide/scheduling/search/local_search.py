@@ -12,7 +12,6 @@ from typing import Final
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.optimization.large_neighborhood_search import generate_coin_flips
 from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart
-from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.acceptance import Acceptance
 from shared.decide.scheduling.search.neighborhood import Neighborhood
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate
@@ -22,17 +21,22 @@ MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
 EFFORT_PER_START: Final = 6_000
 """For each start, the number of pods and nodes that are restored in trials."""
+GOOD_COST_RATIO: Final = 1.01
+"""If a plan costs at most this ratio of the lower bound, nothing is improved: too little can be saved."""
 MAX_STARTS: Final = 2
 """Number of plans that are improved, the cheapest first: plans that are nearly the best lead to other local optima."""
 MIN_SAVING_RATIO: Final = 1e-4
 """Minimum saving, as a share of the price."""
 MAX_FAILED_TRIALS_PER_NODE: Final = 12
 """The search ends after this number of failed trials per node."""
-MAX_NEIGHBORHOOD_NODES: Final = 4
-"""Maximum number of nodes whose pods are placed again at once."""
-CPU_CAP_LEVELS: Final = (0, 1, 2)
-"""Caps of the milli cpu of new nodes: 0 means none, so all pods may go to one node; *n* means the *n*-th power of two
-below the milli cpu of the pods that are placed again.
+NEIGHBORHOOD_SIZES: Final = (1, 2, 2, 3, 2, 3, 3, 3)
+"""Numbers of nodes that are removed at once, in turn."""
+
+MAX_NEIGHBORHOOD_NODES: Final = 3
+"""Number of nodes that trials of one neighborhood may remove."""
+CPU_CAP_LEVELS: Final = (0, 1, 0, 2, 1, 0, 3)
+"""Cap of the milli cpu of new nodes, in turn: 0 means none, so all pods may go to one node; *n* means the *n*-th power
+of two below the milli cpu of the removed nodes' pods.
 """
 
 
@@ -72,16 +76,22 @@ class LocalSearch:
         """Return a cheaper plan in which a few nodes differ; None if no trial finds it."""
         nodes = self._choose_neighborhood(nodes_by_waste, turn)
         neighborhood = Neighborhood(self._plan_start, self.plan, nodes, self._stages)
-        for size in range(len(nodes), 0, -1):
-            caps = (_compute_cpu_cap(nodes[:size], level) for level in CPU_CAP_LEVELS)
-            for max_cpu_milli in dict.fromkeys(caps):
-                plan = neighborhood.run_trial(max_cpu_milli)
-                self._failed_trials += 1
-                if self._acceptance.is_improvement(plan, self.plan, MIN_SAVING_RATIO):
-                    self._effort -= neighborhood.steps
-                    return neighborhood.keep_trial()
-            if size > 1:
-                neighborhood.restore_last_node()
+        tried_trials = set[tuple[frozenset[int], int | None]]()
+        for place, size in enumerate(NEIGHBORHOOD_SIZES):
+            removed_nodes = self._draw(nodes[0], nodes[1:], size)
+            level = CPU_CAP_LEVELS[(turn * len(NEIGHBORHOOD_SIZES) + place) % len(CPU_CAP_LEVELS)]
+            max_cpu_milli = _compute_cpu_cap(removed_nodes, level)
+            trial = frozenset(node.number for node in removed_nodes), max_cpu_milli
+            if trial in tried_trials:
+                continue
+            tried_trials.add(trial)
+            plan = neighborhood.run_trial(removed_nodes, max_cpu_milli)
+            self._failed_trials += 1
+            if self._acceptance.is_improvement(plan, self.plan, MIN_SAVING_RATIO):
+                self._effort -= neighborhood.steps
+                return neighborhood.keep_trial()
+            if self._effort < neighborhood.steps:
+                break
         self._effort -= neighborhood.steps
         return None
 
@@ -106,7 +116,10 @@ class LocalSearch:
                 ]
             cpu, memory = node.used[:2]
             min_price = min(
-                [max(cpu * cpu_price, memory * memory_price) for cpu_price, memory_price in self._supply_by_state[node.state]],
+                [
+                    max(cpu * cpu_price, memory * memory_price)
+                    for cpu_price, memory_price in self._supply_by_state[node.state]
+                ],
                 default=0.0,
             )
             current_type = type_index.find_cheapest(node.state.requirements, node.mask)
@@ -119,9 +132,13 @@ class LocalSearch:
         anchor = nodes_by_waste[turn % len(nodes_by_waste)]
         same_pool_nodes = [node for node in nodes_by_waste if node is not anchor and node.template is anchor.template]
         other_pool_nodes = [node for node in nodes_by_waste if node.template is not anchor.template]
-        chosen_nodes, others = [anchor], [*same_pool_nodes, *other_pool_nodes]
+        return self._draw(anchor, [*same_pool_nodes, *other_pool_nodes], MAX_NEIGHBORHOOD_NODES)
+
+    def _draw(self, first: OpenNodeClaim, others: list[OpenNodeClaim], size: int) -> list[OpenNodeClaim]:
+        """Return *first* and up to *size* - 1 of *others*, each with a chance of one half, then in their order."""
+        chosen_nodes = [first]
         for node in (*others, *others):
-            if len(chosen_nodes) >= MAX_NEIGHBORHOOD_NODES:
+            if len(chosen_nodes) >= size:
                 break
             if node not in chosen_nodes and next(self._coin_flips):
                 chosen_nodes.append(node)
@@ -144,6 +161,8 @@ def improve_plans(plan_start: PlanStart, plans: list[Plan], acceptance: Acceptan
         if candidate.is_as_complete_as(acceptance.greedy) and not candidate.has_relaxed_min_values()
     }
     starts = sorted(plan_by_cost.values(), key=acceptance.rank)[:MAX_STARTS]
+    if any(plan.compute_cost() <= lower_bound * GOOD_COST_RATIO for plan in starts):
+        return []
     searches = [LocalSearch(plan_start, plan, acceptance) for plan in starts]
     for search in searches:
         search.improve(lower_bound)

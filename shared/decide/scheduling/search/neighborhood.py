@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
-from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.new_node_placement import NodeAssignment
 from shared.decide.scheduling.packing.node_costs import list_extra_costs
 from shared.decide.scheduling.packing.plan_completion import (
@@ -21,7 +20,6 @@ from shared.decide.scheduling.packing.plan_completion import (
 )
 from shared.decide.scheduling.packing.reserved_capacity import has_reserved_offerings
 from shared.decide.scheduling.packing.rollback import begin_savepoint, roll_back
-from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.stage_compiler import CompiledStage
 from shared.decide.scheduling.search.guided_packing import GuidedPacking
 
@@ -30,10 +28,7 @@ TRIAL_STEPS: Final = 10
 
 
 class Neighborhood:
-    """A packing that lacks some nodes of a plan, and trials that place their pods.
-
-    The missing nodes are restored one by one, so each placement of the plan is restored only once.
-    """
+    """A packing that lacks some nodes of a plan, and trials that fill the gap."""
 
     def __init__(
         self, plan_start: PlanStart, plan: Plan, nodes: Iterable[OpenNodeClaim], stages: Mapping[CompiledStage, int]
@@ -41,61 +36,59 @@ class Neighborhood:
         """Restore *plan* without *nodes*; *stages* are the relaxation stages of the compiled stages."""
         self._plan, self._stages = plan, stages
         self._packing, self._classes = plan_start.fork()
-        self._all_pods = [list(pod_class.pods) for pod_class in self._classes]
         self._guided_packing = GuidedPacking(self._packing)
         existing_count = len(self._packing.existing_nodes)
-        self._missing_nodes = list(nodes)
-        self._assignments_by_number: dict[int, list[NodeAssignment]] = {
-            existing_count + node.number: [] for node in self._missing_nodes
-        }
+        self._missing_numbers = {existing_count + node.number for node in nodes}
+        self._missing_assignments: list[NodeAssignment] = []
         self._numbers: dict[int, int | None] = {number: number for number in range(existing_count)}
         self._placed_names: set[str] = set()
         for assignment in plan.packing.assignments:
-            if assignment[0] in self._assignments_by_number:
-                self._assignments_by_number[assignment[0]].append(assignment)
+            if assignment[0] in self._missing_numbers:
+                self._missing_assignments.append(assignment)
             else:
                 self._restore(assignment)
+        self._remaining_pods = [
+            [pod for pod in pod_class.pods if pod.name not in self._placed_names] for pod_class in self._classes
+        ]
         self._extra_costs = dict(zip(self._packing.templates, list_extra_costs(self._packing), strict=True))
         self._has_reserved_offerings = has_reserved_offerings(self._packing)
+        self._first_number = len(self._packing.open_nodes)
+        self._restored_cost = self._sum_costs(self._packing.open_nodes)
+        self._restored_counts = len(self._packing.assignments), self._packing.relaxed_preferences
         self._counting_groups = sorted({group for pods in self._classes for group in pods.counting_groups})
         self._trial_plan: Plan | None = None
-        self._record_restored_state()
 
     @property
     def steps(self) -> int:
         """Work spent so far, in trial placements on nodes."""
         return self._packing.node_trials
 
-    def restore_last_node(self) -> None:
-        """Restore the last of the missing nodes; the following trials leave it as it is."""
-        self._undo_trial()
-        number = len(self._packing.existing_nodes) + self._missing_nodes.pop().number
-        for assignment in self._assignments_by_number[number]:
-            self._restore(assignment)
-        self._record_restored_state()
+    def run_trial(self, removed_nodes: Iterable[OpenNodeClaim], max_cpu_milli: int | None) -> Plan:
+        """Return the plan in which only the pods of *removed_nodes* are placed in a different way.
 
-    def run_trial(self, max_cpu_milli: int | None) -> Plan:
-        """Return the plan in which the pods of the missing nodes are placed with first-fit.
-
-        New nodes have at most *max_cpu_milli*, if first-fit can keep that. The plan changes with the next trial, and its
-        cost is an upper bound until `keep_trial`.
+        New nodes have at most *max_cpu_milli*, if first-fit can keep that. The plan changes with the next trial, and
+        its cost is an upper bound until `keep_trial`.
         """
         self._undo_trial()
         packing = self._packing
         begin_savepoint(packing, packing.max_new_nodes)
         packing.savepoints[-1].save_groups(packing.topology, self._counting_groups)
         packing.node_trials += TRIAL_STEPS
-        for pod_class, pods in zip(self._classes, self._remaining_pods, strict=True):
-            pod_class.pods = list(pods)
+        self._restore_missing_nodes({len(packing.existing_nodes) + node.number for node in removed_nodes})
         packing.target_types = () if max_cpu_milli is None else select_types_up_to(packing, max_cpu_milli)
         self._trial_plan = complete_plan(packing, self._classes)
         self._trial_plan.cached_cost = self._compute_trial_cost()
         return self._trial_plan
 
     def keep_trial(self) -> Plan:
-        """Return the plan of the last trial as a plan of its own; no more trials are possible."""
+        """Return the plan of the last trial as a plan of its own; no more trials are possible.
+
+        Raises:
+            ValueError: there was no trial.
+        """
         plan = self._trial_plan
-        assert plan is not None, "there was no trial"
+        if plan is None:
+            raise ValueError("there is no trial to keep: call run_trial first")
         self._trial_plan = None
         plan.packing.savepoints.clear()
         self._guided_packing.widen_nodes()
@@ -111,14 +104,20 @@ class Neighborhood:
         del self._packing.assignments[assignment_count:]
         self._guided_packing.forget_nodes(self._first_number)
 
-    def _record_restored_state(self) -> None:
-        """Record the state to which trials are rolled back, and the pods that are left for them."""
-        self._remaining_pods = [
-            [pod for pod in pods if pod.name not in self._placed_names] for pods in self._all_pods
-        ]
-        self._first_number = len(self._packing.open_nodes)
-        self._restored_cost = self._sum_costs(self._packing.open_nodes)
-        self._restored_counts = len(self._packing.assignments), self._packing.relaxed_preferences
+    def _restore_missing_nodes(self, removed_numbers: set[int]) -> None:
+        """Restore the nodes of the neighborhood that stay; the pods of the others remain."""
+        names_before = self._placed_names
+        self._placed_names = set()
+        for number in self._missing_numbers:
+            self._numbers.pop(number, None)
+        for assignment in self._missing_assignments:
+            if assignment[0] not in removed_numbers:
+                self._restore(assignment)
+        for pod_class, pods in zip(self._classes, self._remaining_pods, strict=True):
+            pod_class.pods = (
+                [pod for pod in pods if pod.name not in self._placed_names] if self._placed_names else list(pods)
+            )
+        self._placed_names = names_before
 
     def _restore(self, assignment: NodeAssignment) -> None:
         """Place the pods of *assignment* as in the plan, as far as that is still possible."""

@@ -47,7 +47,7 @@ def make_app_pods(apps: tuple[tuple[str, int, str, str], ...], **spec: Any) -> l
 
 def disable_plan_improvement(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disable the improvement of plans."""
-    monkeypatch.setattr(plan_search, "improve_plans", lambda _outset, _plans, _least, _floor: [])
+    monkeypatch.setattr(plan_search, "improve_plans", lambda *_: [])
 
 
 @pytest.mark.parametrize("apps", APPS)
