@@ -28,7 +28,10 @@ class PriceList:
             sorted(priced_types, key=lambda priced_type: (priced_type.offering.price_usd_per_hour, priced_type.name))
         )
         self._prices = [priced_type.offering.price_usd_per_hour for priced_type in self.priced_types]
-        self._cumulative_masks: list[Mask] = [0, *accumulate((priced_type.bit for priced_type in self.priced_types), or_)]
+        self._cumulative_masks: list[Mask] = [
+            0,
+            *accumulate((priced_type.bit for priced_type in self.priced_types), or_),
+        ]
 
     def list_types(self, mask: Mask) -> list[PricedInstanceType]:
         """Return the types in *mask*, the cheapest first."""
