@@ -15,7 +15,7 @@ from shared.decide.scheduling.instance_types.masks import (
     build_thresholds,
     find_max_amount,
 )
-from shared.decide.scheduling.instance_types.price_list import PricedInstanceType, PriceList
+from shared.decide.scheduling.instance_types.price_list import PricedInstanceType, SortedTypePrices
 from shared.model.cloud_provider.instance_type import InstanceType, Offering, UnavailableOffering
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, RESERVED, ZONE, ZONE_ID
 from shared.model.core.requirements import Requirement, Requirements
@@ -63,7 +63,7 @@ class InstanceTypeIndex:
                 self._masks_by_kind[kind] = self._masks_by_kind.get(kind, 0) | bit
         self._cached_label_masks: dict[Requirement, Mask] = {}
         self._cached_capacity_thresholds: dict[str, tuple[list[int], list[Mask]]] = {}
-        self._price_lists: dict[tuple[OfferingKind, ...], PriceList] = {}
+        self._price_lists: dict[tuple[OfferingKind, ...], SortedTypePrices] = {}
         self._cached_kinds: dict[Requirements, tuple[OfferingKind, ...]] = {}
         self._cached_ranked_offerings: list[list[tuple[OfferingKind, Offering]]] = []
 
@@ -158,12 +158,12 @@ class InstanceTypeIndex:
         """Return the first type of `sort_by_price`, None if there is none."""
         return self.get_price_list(requirements).find_cheapest(mask)
 
-    def get_price_list(self, requirements: Requirements) -> PriceList:
+    def get_price_list(self, requirements: Requirements) -> SortedTypePrices:
         """Return the types by the price of the cheapest offering that *requirements* allow."""
         kinds = self.list_kinds(requirements)
         price_list = self._price_lists.get(kinds)
         if price_list is None:
-            price_list = self._price_lists[kinds] = PriceList(self._price_types(frozenset(kinds)))
+            price_list = self._price_lists[kinds] = SortedTypePrices(self._price_types(frozenset(kinds)))
         return price_list
 
     def list_capacity_types(self, requirements: Requirements, mask: Mask) -> frozenset[str]:

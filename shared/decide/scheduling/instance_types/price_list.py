@@ -19,7 +19,7 @@ class PricedInstanceType(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     offering: Offering
 
 
-class PriceList:
+class SortedTypePrices:
     """Instance types in the order of their price, then of their name."""
 
     def __init__(self, priced_types: Iterable[PricedInstanceType]) -> None:

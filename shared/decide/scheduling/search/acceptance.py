@@ -19,7 +19,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     greedy: Plan
     is_small: bool
 
-    def accepts_node_count(self, plan: Plan) -> bool:
+    def has_accepted_node_count(self, plan: Plan) -> bool:
         """Return whether *plan* saves enough for its number of nodes."""
         return (
             not self.is_small
@@ -36,7 +36,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if not plan.is_as_complete_as(self.greedy):
             return False
         if self.is_small:
-            is_accepted, was_accepted = self.accepts_node_count(plan), self.accepts_node_count(before)
+            is_accepted, was_accepted = self.has_accepted_node_count(plan), self.has_accepted_node_count(before)
             if was_accepted and not is_accepted:
                 return False
             if is_accepted and not was_accepted:
@@ -45,4 +45,4 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def rank(self, plan: Plan) -> tuple[bool, float]:
         """Return the sort key of *plan*: accepted plans first, the cheapest first."""
-        return not self.accepts_node_count(plan), plan.compute_cost()
+        return not self.has_accepted_node_count(plan), plan.compute_cost()

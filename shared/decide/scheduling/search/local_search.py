@@ -128,16 +128,16 @@ class LocalSearch:
         return self._cached_wastes[key]
 
     def _choose_neighborhood(self, nodes_by_waste: list[OpenNodeClaim], turn: int) -> list[OpenNodeClaim]:
-        """Return the nodes that trials may remove: each node in turn, and others, of its NodePool first."""
+        """Return the nodes that trials may remove: each node in turn, and other nodes, of its NodePool first."""
         anchor = nodes_by_waste[turn % len(nodes_by_waste)]
         same_pool_nodes = [node for node in nodes_by_waste if node is not anchor and node.template is anchor.template]
         other_pool_nodes = [node for node in nodes_by_waste if node.template is not anchor.template]
         return self._draw(anchor, [*same_pool_nodes, *other_pool_nodes], MAX_NEIGHBORHOOD_NODES)
 
-    def _draw(self, first: OpenNodeClaim, others: list[OpenNodeClaim], size: int) -> list[OpenNodeClaim]:
-        """Return *first* and up to *size* - 1 of *others*, each with a chance of one half, then in their order."""
+    def _draw(self, first: OpenNodeClaim, further_nodes: list[OpenNodeClaim], size: int) -> list[OpenNodeClaim]:
+        """Return *first* and up to *size* - 1 of *further_nodes*, each with a chance of one half, then in their order."""
         chosen_nodes = [first]
-        for node in (*others, *others):
+        for node in (*further_nodes, *further_nodes):
             if len(chosen_nodes) >= size:
                 break
             if node not in chosen_nodes and next(self._coin_flips):

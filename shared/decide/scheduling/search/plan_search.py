@@ -138,7 +138,7 @@ def _choose_plan(acceptance: Acceptance, other_plans: list[Plan]) -> Plan:
     cheaper_plans = [(greedy_cost, greedy)]
     for plan in other_plans:
         cost = plan.compute_cost()
-        if cost < greedy_cost and acceptance.accepts_node_count(plan) and plan.is_as_complete_as(greedy):
+        if cost < greedy_cost and acceptance.has_accepted_node_count(plan) and plan.is_as_complete_as(greedy):
             cheaper_plans.append((cost, plan))
     min_cost = min(cost for cost, _ in cheaper_plans)
     ranks = [

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.decide.scheduling.instance_types.price_list import PricedInstanceType, PriceList
+from shared.decide.scheduling.instance_types.price_list import PricedInstanceType, SortedTypePrices
 from shared.model.cloud_provider.instance_type import Offering
 
 PRICES = st.lists(st.integers(1, 12).map(lambda cents: cents / 100), min_size=0, max_size=20)
 
 
-def make_price_list(prices: list[float]) -> PriceList:
+def make_price_list(prices: list[float]) -> SortedTypePrices:
     """Return a price list; the i-th type, with bit i, has the i-th of *prices*."""
-    return PriceList(
+    return SortedTypePrices(
         PricedInstanceType(
             bit=1 << number,
             name=f"t{number:02d}",
