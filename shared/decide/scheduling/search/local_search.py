@@ -135,7 +135,7 @@ class LocalSearch:
         return self._draw(anchor, [*same_pool_nodes, *other_pool_nodes], MAX_NEIGHBORHOOD_NODES)
 
     def _draw(self, first: OpenNodeClaim, further_nodes: list[OpenNodeClaim], size: int) -> list[OpenNodeClaim]:
-        """Return *first* and up to *size* - 1 of *further_nodes*, each with a chance of one half, then in their order."""
+        """Return *first* and up to *size* - 1 of *further_nodes*, each drawn with a chance of one half."""
         chosen_nodes = [first]
         for node in (*further_nodes, *further_nodes):
             if len(chosen_nodes) >= size:
