@@ -56,7 +56,7 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True):
     def allocatable(self) -> Resources:
         """The resources that pods can request; huge pages are subtracted from memory."""
         without_overhead = self.capacity - self.overhead
-        huge_page_bytes = sum(amount for name, amount in self.capacity.amounts if name.startswith("hugepages-"))
+        huge_page_bytes = sum([amount for name, amount in self.capacity.amounts if name.startswith("hugepages-")])
         if not huge_page_bytes:
             return without_overhead
         return build_resources(

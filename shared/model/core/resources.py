@@ -43,6 +43,10 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Return the names of the nonzero amounts, sorted."""
         return tuple(name for name, _ in self.amounts)
 
+    def has_negative_amount(self) -> bool:
+        """Return whether some amount is below zero."""
+        return any(amount < 0 for _, amount in self.amounts)
+
     def __add__(self, addend: "Resources") -> "Resources":
         """Return the sum, by name."""
         return sum_resources((self, addend))

@@ -27,7 +27,7 @@ ALARM_CHECK_INTERVAL = ONE_MINUTE / 4
 """Interval at which CodeDeploy checks the alarm."""
 OLD_REQUEST_PREFIX, NEW_REQUEST_PREFIX = "00000000", "ffffffff"
 """Prefixes of request ids: the prefix decides which of the alias's two versions takes a call."""
-CANARY_FUNCTIONS = ("catalog", "disrupt", "interrupt", "lifecycle", "provision")
+CANARY_FUNCTIONS = ("catalog", "disrupt", "interrupt", "lifecycle", "provision", "watch")
 """Functions that CodeDeploy moves, each in a deployment of its own; all deployments begin together."""
 STACK_NAME = "joiner-demo"
 HANDLER_BODIES = {"good": "return {}", "bad": "raise RuntimeError('a bug')"}

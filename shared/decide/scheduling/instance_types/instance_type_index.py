@@ -5,20 +5,17 @@ per offering kind, so that 900 types are filtered in microseconds.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import accumulate
-from operator import or_
 from typing import Final, TypeAlias
 
-import msgspec
-
 from shared.decide.scheduling.instance_types.masks import (
+    LabelMasks,
     Mask,
-    build_label_masks,
     build_thresholds,
     find_max_amount,
 )
+from shared.decide.scheduling.instance_types.price_list import PricedInstanceType, SortedTypePrices
 from shared.model.cloud_provider.instance_type import InstanceType, Offering, UnavailableOffering
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, RESERVED, ZONE, ZONE_ID
 from shared.model.core.requirements import Requirement, Requirements
@@ -33,14 +30,6 @@ OfferingKind: TypeAlias = tuple[str, str, str, str]
 """What requirements can distinguish of an offering: capacity type, reservation id, zone id, zone."""
 UnavailableByType: TypeAlias = Mapping[str, Sequence[UnavailableOffering]]
 """Offerings that EC2 recently refused, by instance type; "" stands for all types."""
-
-
-class PricedInstanceType(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An instance type with its cheapest offering."""
-
-    bit: Mask
-    name: str
-    offering: Offering
 
 
 class InstanceTypeIndex:
@@ -59,21 +48,22 @@ class InstanceTypeIndex:
         self.offerings = tuple(
             _list_available_offerings(sorted_type, unavailable_by_type, now) for sorted_type in self.types
         )
-        self.allocatable = tuple(axes.build_vector(sorted_type.allocatable) for sorted_type in self.types)
+        allocatable_resources = [sorted_type.allocatable for sorted_type in self.types]
+        self.allocatable = tuple(axes.build_vector(resources) for resources in allocatable_resources)
         self._allocatable_thresholds = build_thresholds(self.allocatable, len(axes.names))
-        self._masks_by_label = build_label_masks(self.types)
+        self._label_masks = LabelMasks(self.types)
         self._masks_by_kind: dict[OfferingKind, Mask] = {}
         self.usable: Mask = 0
-        for index, instance_type in enumerate(self.types):
-            if all(amount >= 0 for _, amount in instance_type.allocatable.amounts):
-                self.usable |= 1 << index
-            for offering in self.offerings[index]:
+        for index, (resources, type_offerings) in enumerate(zip(allocatable_resources, self.offerings, strict=True)):
+            bit = 1 << index
+            if not resources.has_negative_amount():
+                self.usable |= bit
+            for offering in type_offerings:
                 kind = get_offering_kind(offering)
-                self._masks_by_kind[kind] = self._masks_by_kind.get(kind, 0) | 1 << index
+                self._masks_by_kind[kind] = self._masks_by_kind.get(kind, 0) | bit
         self._cached_label_masks: dict[Requirement, Mask] = {}
         self._cached_capacity_thresholds: dict[str, tuple[list[int], list[Mask]]] = {}
-        self._priced_by_kinds: dict[tuple[OfferingKind, ...], tuple[PricedInstanceType, ...]] = {}
-        self._cumulative_masks: dict[tuple[OfferingKind, ...], list[Mask]] = {}
+        self._price_lists: dict[tuple[OfferingKind, ...], SortedTypePrices] = {}
         self._cached_kinds: dict[Requirements, tuple[OfferingKind, ...]] = {}
         self._cached_ranked_offerings: list[list[tuple[OfferingKind, Offering]]] = []
 
@@ -90,7 +80,7 @@ class InstanceTypeIndex:
         """Return the usable types whose labels intersect *requirements*."""
         mask = self.usable
         for requirement in requirements:
-            if mask and requirement.key in self._masks_by_label:
+            if mask and self.has_label(requirement.key):
                 label_mask = self._cached_label_masks.get(requirement)
                 if label_mask is None:
                     label_mask = self._cached_label_masks[requirement] = self._find_intersecting(requirement)
@@ -130,7 +120,7 @@ class InstanceTypeIndex:
     def is_satisfied_by_all(self, requirement: Requirement, mask: Mask) -> bool:
         """Return whether every type in *mask* satisfies *requirement* regardless of further narrowing."""
         satisfying = 0
-        for type_requirement, group in self._masks_by_label.get(requirement.key, ()):
+        for type_requirement, group in self._label_masks.get_masks(requirement.key):
             is_satisfied = not type_requirement.complement and all(
                 requirement.has(value) for value in type_requirement.values
             )
@@ -140,13 +130,13 @@ class InstanceTypeIndex:
 
     def has_label(self, key: str) -> bool:
         """Return whether some type has the label *key*."""
-        return key in self._masks_by_label
+        return bool(self._label_masks.get_masks(key))
 
     def list_values(self, requirement: Requirement, mask: Mask) -> frozenset[str]:
         """Return the values of a label among the types in *mask*, of those that *requirement* allows."""
         type_requirements = (
             type_requirement
-            for type_requirement, group in self._masks_by_label.get(requirement.key, ())
+            for type_requirement, group in self._label_masks.get_masks(requirement.key)
             if group & mask and not type_requirement.complement
         )
         return frozenset(
@@ -162,16 +152,19 @@ class InstanceTypeIndex:
 
     def sort_by_price(self, requirements: Requirements, mask: Mask) -> list[PricedInstanceType]:
         """Return the types in *mask*, sorted by the price of their cheapest allowed offering, then by name."""
-        return [priced_type for priced_type in self._list_by_price(requirements) if priced_type.bit & mask]
+        return self.get_price_list(requirements).list_types(mask)
 
     def find_cheapest(self, requirements: Requirements, mask: Mask) -> PricedInstanceType | None:
         """Return the first type of `sort_by_price`, None if there is none."""
-        priced_types, cumulative_masks = (
-            self._list_by_price(requirements),
-            self._cumulative_masks[self.list_kinds(requirements)],
-        )
-        position = bisect_left(cumulative_masks, 1, key=lambda cheaper: cheaper & mask != 0)
-        return priced_types[position] if position < len(priced_types) else None
+        return self.get_price_list(requirements).find_cheapest(mask)
+
+    def get_price_list(self, requirements: Requirements) -> SortedTypePrices:
+        """Return the types by the price of the cheapest offering that *requirements* allow."""
+        kinds = self.list_kinds(requirements)
+        price_list = self._price_lists.get(kinds)
+        if price_list is None:
+            price_list = self._price_lists[kinds] = SortedTypePrices(self._price_types(frozenset(kinds)))
+        return price_list
 
     def list_capacity_types(self, requirements: Requirements, mask: Mask) -> frozenset[str]:
         """Return the capacity types of the allowed offerings of the types in *mask*."""
@@ -216,32 +209,20 @@ class InstanceTypeIndex:
             )[0]
         return self._cached_capacity_thresholds[name]
 
-    def _list_by_price(self, requirements: Requirements) -> tuple[PricedInstanceType, ...]:
-        kinds = self.list_kinds(requirements)
-        if kinds not in self._priced_by_kinds:
-            priced_types = self._priced_by_kinds[kinds] = self._price_types(frozenset(kinds))
-            self._cumulative_masks[kinds] = list(accumulate((priced_type.bit for priced_type in priced_types), or_))
-        return self._priced_by_kinds[kinds]
-
     def _find_intersecting(self, requirement: Requirement) -> Mask:
         return sum(
             type_mask
-            for type_requirement, type_mask in self._masks_by_label[requirement.key]
+            for type_requirement, type_mask in self._label_masks.get_masks(requirement.key)
             if type_requirement.has_intersection(requirement)
             or (type_requirement.is_tolerant() and requirement.is_tolerant())
         )
 
-    def _price_types(self, kinds: frozenset[OfferingKind]) -> tuple[PricedInstanceType, ...]:
-        priced_types = []
+    def _price_types(self, kinds: frozenset[OfferingKind]) -> Iterator[PricedInstanceType]:
         for index, ranked_offerings in enumerate(self._rank_offerings()):
-            cheapest_offering = next((offering for kind, offering in ranked_offerings if kind in kinds), None)
-            if cheapest_offering is not None:
-                priced_types.append(
-                    PricedInstanceType(bit=1 << index, name=self.types[index].name, offering=cheapest_offering)
-                )
-        return tuple(
-            sorted(priced_types, key=lambda priced_type: (priced_type.offering.price_usd_per_hour, priced_type.name))
-        )
+            for kind, offering in ranked_offerings:
+                if kind in kinds:
+                    yield PricedInstanceType(bit=1 << index, name=self.types[index].name, offering=offering)
+                    break
 
     def _rank_offerings(self) -> list[list[tuple[OfferingKind, Offering]]]:
         """Return the offerings of each type, the cheapest first."""
@@ -278,12 +259,17 @@ def _list_available_offerings(
     instance_type: InstanceType, unavailable_by_type: UnavailableByType, now: datetime
 ) -> tuple[Offering, ...]:
     unavailable_offerings = (*unavailable_by_type.get("", ()), *unavailable_by_type.get(instance_type.name, ()))
-    return tuple(
+    offerings = [
         offering
         for offering in instance_type.offerings
-        if offering.available
-        and (offering.capacity_type != RESERVED or offering.reservation_capacity > 0)
-        and not any(
+        if offering.available and (offering.capacity_type != RESERVED or offering.reservation_capacity > 0)
+    ]
+    if not unavailable_offerings:
+        return tuple(offerings)
+    return tuple(
+        offering
+        for offering in offerings
+        if not any(
             unavailable_offering.is_match(instance_type.name, offering, now, instance_type.group_id)
             for unavailable_offering in unavailable_offerings
         )

@@ -45,22 +45,38 @@ def build_thresholds(amount_vectors: Sequence[Vector], width: int) -> list[tuple
     return thresholds
 
 
-def build_label_masks(types: tuple[InstanceType, ...]) -> dict[str, list[tuple[Requirement, Mask]]]:
-    """Return, by label key, the distinct requirements of the types and the types that have each.
+class LabelMasks:
+    """The instance types by label value; the masks of a label are built when they are used for the first time."""
 
-    Types without the label are compatible with all of its values.
-    """
-    masks_by_requirement: dict[str, dict[Requirement, Mask]] = {}
-    for index, instance_type in enumerate(types):
-        for requirement in instance_type.requirements:
-            masks = masks_by_requirement.setdefault(requirement.key, {})
-            masks[requirement] = masks.get(requirement, 0) | 1 << index
-    all_types = (1 << len(types)) - 1
-    groups: dict[str, list[tuple[Requirement, Mask]]] = {}
-    for key, by_item in masks_by_requirement.items():
-        labeled_types = sum(by_item.values())
-        requirement_masks = list(by_item.items())
-        if all_types & ~labeled_types:
-            requirement_masks.append((Requirement(key=key, complement=True), all_types & ~labeled_types))
-        groups[key] = requirement_masks
-    return groups
+    def __init__(self, types: Sequence[InstanceType]) -> None:
+        """Use the positions in *types* as bits."""
+        self._types = types
+        self._masks_by_key: dict[str, list[tuple[Requirement, Mask]]] = {}
+
+    def get_masks(self, key: str) -> list[tuple[Requirement, Mask]]:
+        """Return the distinct requirements of the types on the label *key*, and the types that have each.
+
+        Types without the label are compatible with all of its values. The list is empty if no type has the label.
+        """
+        masks = self._masks_by_key.get(key)
+        if masks is None:
+            masks = self._masks_by_key[key] = self._build_masks(key)
+        return masks
+
+    def _build_masks(self, key: str) -> list[tuple[Requirement, Mask]]:
+        masks: dict[Requirement, Mask] = {}
+        unlabeled_types, position = 0, 0
+        for index, instance_type in enumerate(self._types):
+            requirements = instance_type.requirements.items
+            if position >= len(requirements) or requirements[position].key != key:  # types have mostly the same labels
+                position = next(
+                    (place for place, item in enumerate(requirements) if item.key == key), len(requirements)
+                )
+            if position < len(requirements):
+                requirement = requirements[position]
+                masks[requirement] = masks.get(requirement, 0) | 1 << index
+            else:
+                unlabeled_types |= 1 << index
+        if masks and unlabeled_types:
+            return [*masks.items(), (Requirement(key=key, complement=True), unlabeled_types)]
+        return list(masks.items())

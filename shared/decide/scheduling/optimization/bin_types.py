@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from math import log2
+from operator import add
 from typing import Final
 
 import msgspec
@@ -12,6 +13,7 @@ from shared.decide.scheduling.instance_types.instance_type_index import (
     get_offering_kind,
 )
 from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.instance_types.price_list import PricedInstanceType
 from shared.decide.scheduling.instance_types.resource_index import Bits, ResourceIndex, build_bits
 from shared.decide.scheduling.optimization.items import Item, build_zone_requirements
 from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
@@ -93,6 +95,11 @@ class BinTypeFinder:
         """
         self._templates, self._extra_costs, self._scale, self._type_masks = templates, extra_costs, scale, type_masks
         self._kinds_by_state: dict[NarrowedTemplate, frozenset[OfferingKind]] = {}
+        self._total_need = tuple(
+            sum(item.count * amount for item, amount in zip(items, amounts, strict=True))
+            for amounts in zip(*(item.pods.request_vector for item in items), strict=True)
+        )
+        self._larger_types: dict[tuple[int, Mask], Mask] = {}
         self._capacities: dict[tuple[int, Mask], tuple[Vector, Amounts] | None] = {}
         self._mean_pod_cpu = sum(item.count * item.scaled_need[0] for item in items) / max(
             1, sum(item.count for item in items)
@@ -212,8 +219,7 @@ class BinTypeFinder:
                 )
 
     def _list_offered(self, number: int, state: NarrowedTemplate) -> Iterator[BinType]:
-        mask = state.mask & self._type_masks[number]
-        for priced in self._templates[number].type_index.sort_by_price(state.requirements & WITHOUT_RESERVED, mask):
+        for priced in self._list_undominated(number, state):
             key = (number, priced.bit)
             if key not in self._capacities:
                 self._capacities[key] = self._compute_capacity(number, priced.bit)
@@ -228,6 +234,28 @@ class BinTypeFinder:
                     capacity=capacities[0],
                     scaled_capacity=capacities[1],
                 )
+
+    def _list_undominated(self, number: int, state: NarrowedTemplate) -> Iterator[PricedInstanceType]:
+        """Yield the types, the cheapest first, for which no cheaper type has as much of all resources."""
+        mask, cheaper_types = state.mask & self._type_masks[number], 0
+        price_list = self._templates[number].type_index.get_price_list(state.requirements & WITHOUT_RESERVED)
+        for priced in price_list.list_types(mask):
+            if not cheaper_types & self._find_larger_types(number, priced.bit):
+                yield priced
+            cheaper_types |= priced.bit
+
+    def _find_larger_types(self, number: int, bit: Mask) -> Mask:
+        """Return the types that hold as much as the type *bit*, or all items, with the same daemon overhead."""
+        key = (number, bit)
+        if key not in self._larger_types:
+            template = self._templates[number]
+            self._larger_types[key] = 0
+            for group in template.daemon_overheads:
+                if group.mask & bit:
+                    allocatable = template.type_index.allocatable[bit.bit_length() - 1]
+                    useful = tuple(map(min, allocatable, map(add, self._total_need, group.request_vector)))
+                    self._larger_types[key] = template.type_index.filter_fitting(group.mask, useful)
+        return self._larger_types[key]
 
     def _compute_capacity(self, number: int, bit: Mask) -> tuple[Vector, Amounts] | None:
         template = self._templates[number]

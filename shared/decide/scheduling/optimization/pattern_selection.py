@@ -35,9 +35,16 @@ class SelectedPattern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def select_patterns(
-    problem: PackingProblem, dual_value_solver: DualValueSolver, filler: PatternFiller, strategy: FillStrategy
+    problem: PackingProblem,
+    dual_value_solver: DualValueSolver,
+    filler: PatternFiller,
+    strategy: FillStrategy,
+    max_solves: int = MAX_DUAL_VALUE_SOLVES,
 ) -> Iterator[SelectedPattern]:
-    """Yield patterns for the pods that remain in *filler* and that bin types accept, in the order of selection."""
+    """Yield patterns for the pods that remain in *filler* and that bin types accept, in the order of selection.
+
+    The dual values are computed at most *max_solves* times.
+    """
     follows_lp_counts = strategy.follows_lp_counts
     dual_values, solve_count = dual_value_solver.compute_dual_values(filler.remaining_counts), 1
     while filler.remaining_items:
@@ -45,7 +52,7 @@ def select_patterns(
             problem, filler, dual_values, strategy, select_bin_types(problem, filler, dual_values)
         )
         remaining_value = sum(map(mul, dual_values.item_values, filler.remaining_counts))
-        is_last = solve_count >= MAX_DUAL_VALUE_SOLVES and not follows_lp_counts
+        is_last = solve_count >= max_solves and not follows_lp_counts
         selected_patterns = list(
             selection.select_until(
                 0.0 if is_last else remaining_value * REMAINING_VALUE_RATIO, follows_lp_counts=follows_lp_counts
@@ -55,7 +62,7 @@ def select_patterns(
         if is_last or not (selected_patterns or follows_lp_counts):
             return
         follows_lp_counts = follows_lp_counts and bool(selected_patterns)
-        if solve_count < MAX_DUAL_VALUE_SOLVES:
+        if solve_count < max_solves:
             dual_values, solve_count = dual_value_solver.compute_dual_values(filler.remaining_counts), solve_count + 1
 
 

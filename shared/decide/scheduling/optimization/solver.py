@@ -8,7 +8,11 @@ import msgspec
 from shared.decide.scheduling.optimization.dual_values import DualValueSolver
 from shared.decide.scheduling.optimization.large_neighborhood_search import LargeNeighborhoodSearch
 from shared.decide.scheduling.optimization.packing_problem import DualValues, PackingProblem
-from shared.decide.scheduling.optimization.pattern_selection import SelectedPattern, select_patterns
+from shared.decide.scheduling.optimization.pattern_selection import (
+    MAX_DUAL_VALUE_SOLVES,
+    SelectedPattern,
+    select_patterns,
+)
 from shared.decide.scheduling.optimization.patterns import FillStrategy, Pattern, PatternFiller
 
 FILL_STRATEGIES: Final = (
@@ -33,8 +37,11 @@ DEFAULT_EFFORT_STEPS: Final = 40_000
 A step is one trial placement of a pod (or of several equal pods) on a node, or work that takes as long.
 """
 
-MAX_PODS_FOR_ALL_STRATEGIES: Final = 500
-"""Up to this number of pods, all fill strategies are tried even if the first solution is good."""
+MAX_SMALL_PROBLEM_PODS: Final = 500
+"""Up to this number of pods, only `SMALL_PROBLEM_STRATEGY_COUNT` fill strategies are tried, and the dual values are
+computed once: local search, which knows all constraints, saves more in the same time.
+"""
+SMALL_PROBLEM_STRATEGY_COUNT: Final = 1
 MAX_STEPS_PER_POD: Final = 200
 """Maximum number of steps per pod."""
 
@@ -65,9 +72,12 @@ def solve_packing_problem(problem: PackingProblem, effort: int = DEFAULT_EFFORT_
     searches: list[LargeNeighborhoodSearch] = []
     unimproved_solutions: list[PackingSolution] = []
     remaining_steps = effort - dual_value_solver.steps
-    for strategy in FILL_STRATEGIES:
+    is_small = sum(counts) <= MAX_SMALL_PROBLEM_PODS
+    for strategy in FILL_STRATEGIES[:SMALL_PROBLEM_STRATEGY_COUNT] if is_small else FILL_STRATEGIES:
         filler, steps_before = PatternFiller(problem, list(counts)), dual_value_solver.steps
-        selected_patterns = select_patterns(problem, dual_value_solver, filler, strategy)
+        selected_patterns = select_patterns(
+            problem, dual_value_solver, filler, strategy, max_solves=1 if is_small else MAX_DUAL_VALUE_SOLVES
+        )
         search = LargeNeighborhoodSearch(
             problem, dual_values, [selected.pattern for selected in selected_patterns for _ in range(selected.count)]
         )
@@ -75,9 +85,7 @@ def solve_packing_problem(problem: PackingProblem, effort: int = DEFAULT_EFFORT_
         unimproved_solutions.append(_build_solution(search, dual_values))
         remaining_steps -= filler.steps + search.improve(int(IMPROVEMENT_EFFORT_RATIO * effort))
         searches.append(search)
-        is_good = (
-            search.price <= GOOD_COST_RATIO * dual_values.lower_bound and sum(counts) > MAX_PODS_FOR_ALL_STRATEGIES
-        )
+        is_good = search.price <= GOOD_COST_RATIO * dual_values.lower_bound
         if remaining_steps < filler.steps or is_good:
             break
     best_search = min(searches, key=lambda plan: (plan.price, len(plan.nodes)))
@@ -85,7 +93,7 @@ def solve_packing_problem(problem: PackingProblem, effort: int = DEFAULT_EFFORT_
         best_search.improve(max(0, remaining_steps))
     solutions = [*(_build_solution(plan, dual_values) for plan in searches), *unimproved_solutions]
     solutions.sort(key=lambda solution: (solution.price, sum(pattern.count for pattern in solution.selected_patterns)))
-    return tuple(solution for index, solution in enumerate(solutions) if solution not in solutions[:index])
+    return tuple({frozenset(solution.selected_patterns): solution for solution in reversed(solutions)}.values())[::-1]
 
 
 def _build_solution(search: LargeNeighborhoodSearch, dual_values: DualValues) -> PackingSolution:

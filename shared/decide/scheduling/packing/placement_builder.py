@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from shared.decide.scheduling.instance_types.instance_type_index import PricedInstanceType
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
+from shared.decide.scheduling.instance_types.price_list import PricedInstanceType
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager

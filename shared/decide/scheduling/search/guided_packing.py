@@ -112,6 +112,11 @@ class GuidedPacking:
             priced.bit,
         )
 
+    def forget_nodes(self, first_number: int) -> None:
+        """Forget the nodes from *first_number* on, which were closed again."""
+        for number in [number for number in self._type_limits if number >= first_number]:
+            del self._type_limits[number]
+
     def _open_nodes(
         self, problem: PackingProblem, solution: PackingSolution
     ) -> tuple[dict[int, list[tuple[int, int]]], set[int]]:
@@ -258,14 +263,6 @@ def widen_instance_types(packing: FirstFitPacking) -> None:
 
 
 def _find_alternative_types(node: OpenNodeClaim, allowed_types: Mask) -> Mask:
-    type_index = node.template.type_index
     mask = node.template.filter_fitting_types(node.state.mask & allowed_types, node.used, tuple(node.ports))
-    priced_types = type_index.sort_by_price(node.state.requirements, mask)
-    if not priced_types:
-        return 0
-    max_price = PRICE_TOLERANCE_RATIO * priced_types[0].offering.price_usd_per_hour
-    return sum(
-        priced_type.bit
-        for place, priced_type in enumerate(priced_types)
-        if place < MIN_INSTANCE_TYPES or priced_type.offering.price_usd_per_hour <= max_price
-    )
+    price_list = node.template.type_index.get_price_list(node.state.requirements)
+    return price_list.select_cheap_types(mask, PRICE_TOLERANCE_RATIO, MIN_INSTANCE_TYPES)

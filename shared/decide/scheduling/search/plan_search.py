@@ -13,6 +13,7 @@ from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.node_costs import compute_placement_cost
 from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart, complete_plan, select_types_up_to
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.decide.scheduling.search.acceptance import Acceptance
 from shared.decide.scheduling.search.guided_packing import GuidedPacking, widen_instance_types
 from shared.decide.scheduling.search.local_search import improve_plans
 from shared.model.decisions.placement import Placement
@@ -33,12 +34,8 @@ STEPS_PER_CLASS: Final = 10
 GOOD_COST_RATIO: Final = 1.04
 """A plan that costs at most this ratio of the lower bound is not improved further."""
 MAX_SMALL_BATCH_PODS: Final = 30
-"""A batch with fewer pods that is cheaper than `MAX_SMALL_BATCH_USD_PER_HOUR` gets more nodes than in the greedy
-plan only if that saves a lot.
-"""
+"""A batch with fewer pods that is cheaper than `MAX_SMALL_BATCH_USD_PER_HOUR` is small: see `Acceptance`."""
 MAX_SMALL_BATCH_USD_PER_HOUR: Final = 1.0
-LARGE_SAVING_COST_RATIO: Final = 0.75
-"""A large saving: at most this ratio of the greedy plan's price."""
 MAX_SIMULATED_PLANS: Final = 5
 """Number of plans that are simulated where kube-scheduler gets no nominated node names."""
 EQUAL_COST_RATIO: Final = 1.02
@@ -88,14 +85,13 @@ def find_cheapest_placement(
             build_placement,
             estimate_second_launch,
         )
-    is_small = (
-        greedy_price < MAX_SMALL_BATCH_USD_PER_HOUR
-        and sum(len(pod_class.pods) for pod_class in classes) < MAX_SMALL_BATCH_PODS
+    acceptance = Acceptance(
+        greedy=greedy,
+        is_small=greedy_price < MAX_SMALL_BATCH_USD_PER_HOUR
+        and sum(len(pod_class.pods) for pod_class in classes) < MAX_SMALL_BATCH_PODS,
     )
     best_plan = _choose_plan(
-        greedy,
-        [*other_plans, *improve_plans(plan_start, [greedy, *other_plans], greedy, lower_bound)],
-        is_small=is_small,
+        acceptance, [*other_plans, *improve_plans(plan_start, [greedy, *other_plans], acceptance, lower_bound)]
     )
     if best_plan is greedy:
         return greedy_placement
@@ -135,19 +131,14 @@ def _choose_by_simulation(
     )
 
 
-def _choose_plan(greedy: Plan, other_plans: list[Plan], *, is_small: bool) -> Plan:
-    """Return the plan with the fewest nodes among the cheapest.
-
-    Plans that place less than the greedy plan are excluded.
-    """
+def _choose_plan(acceptance: Acceptance, other_plans: list[Plan]) -> Plan:
+    """Return the plan with the fewest nodes among the cheapest that are accepted."""
+    greedy = acceptance.greedy
     greedy_cost = greedy.compute_cost()
     cheaper_plans = [(greedy_cost, greedy)]
     for plan in other_plans:
         cost = plan.compute_cost()
-        has_acceptable_node_count = (
-            not is_small or plan.count_nodes() <= greedy.count_nodes() or cost <= greedy_cost * LARGE_SAVING_COST_RATIO
-        )
-        if cost < greedy_cost and has_acceptable_node_count and plan.is_as_complete_as(greedy):
+        if cost < greedy_cost and acceptance.has_accepted_node_count(plan) and plan.is_as_complete_as(greedy):
             cheaper_plans.append((cost, plan))
     min_cost = min(cost for cost, _ in cheaper_plans)
     ranks = [

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from shared.decide.scheduling.optimization.large_neighborhood_search import generate_coin_flips
+from shared.decide.scheduling.optimization.packing_problem import PackingProblem
+from shared.decide.scheduling.optimization.solver import PackingSolution, solve_packing_problem
 from shared.decide.scheduling.search import local_search, plan_search
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from shared.model.core.resources import build_resources
@@ -47,7 +49,7 @@ def make_app_pods(apps: tuple[tuple[str, int, str, str], ...], **spec: Any) -> l
 
 def disable_plan_improvement(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disable the improvement of plans."""
-    monkeypatch.setattr(plan_search, "improve_plans", lambda _outset, _plans, _least, _floor: [])
+    monkeypatch.setattr(plan_search, "improve_plans", lambda *_: [])
 
 
 @pytest.mark.parametrize("apps", APPS)
@@ -131,3 +133,20 @@ def test_coin_flips_are_reproducible_and_balanced() -> None:
     first, second = list(islice(generate_coin_flips(), 64)), list(islice(generate_coin_flips(), 64))
     assert first == second
     assert 20 < sum(first) < 44
+
+
+def test_optimizer_ignores_types_that_cost_more_than_a_larger_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    types = (
+        make_instance_type("cheap-large", 8, 32, price=0.1),
+        make_instance_type("dear-small", 4, 16, price=0.2),
+        make_instance_type("dear-huge", 64, 256, price=0.3),
+    )
+    offered: list[set[str]] = []
+
+    def solve_and_record(problem: PackingProblem) -> tuple[PackingSolution, ...]:
+        offered.append({bin_type.name for bin_type in problem.bin_types})
+        return solve_packing_problem(problem)
+
+    monkeypatch.setattr(plan_search, "solve_packing_problem", solve_and_record)
+    solve(make_cluster_snapshot(make_pod("a", "1", "1Gi"), types=types))
+    assert offered == [{"cheap-large"}]

@@ -1,0 +1,72 @@
+"""Laws of local search: more effort never makes a plan more expensive, and trials leave nothing behind."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from unittest.mock import patch
+
+from hypothesis import given
+
+from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
+from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart
+from shared.decide.scheduling.search import local_search, plan_search
+from shared.decide.scheduling.search.acceptance import Acceptance
+from shared.decide.scheduling.search.neighborhood import Neighborhood
+from tests.property.scheduling.test_scheduling_laws import Recipe, generate_recipes, use_same_worlds
+from tests.support.snapshot_decisions import solve
+
+EFFORTS = (1, 100, 1000, 6000)
+
+
+def compute_improved_costs(recipe: Recipe, effort: int) -> list[float]:
+    """Return the costs of the plans that local search makes with *effort* steps for each start."""
+    costs: list[float] = []
+
+    def record_costs(
+        plan_start: PlanStart, plans: list[Plan], acceptance: Acceptance, lower_bound: float
+    ) -> list[Plan]:
+        improved_plans = local_search.improve_plans(plan_start, plans, acceptance, lower_bound)
+        costs.extend(plan.compute_cost() for plan in improved_plans)
+        return improved_plans
+
+    with (
+        patch.object(local_search, "EFFORT_PER_START", effort),
+        patch.object(plan_search, "improve_plans", record_costs),
+    ):
+        solve(recipe.build_cluster())
+    return costs
+
+
+@use_same_worlds
+@given(generate_recipes())
+def test_more_effort_never_gives_a_more_expensive_plan(recipe: Recipe) -> None:
+    costs_by_effort = [compute_improved_costs(recipe, effort) for effort in EFFORTS]
+    for less_effort, more_effort in pairwise(costs_by_effort):
+        for cost, lower_cost in zip(less_effort, more_effort, strict=True):
+            assert lower_cost <= cost + 1e-9
+
+
+class CheckedNeighborhood(Neighborhood):
+    """Runs each trial twice, and compares the cost of a kept trial with its estimate."""
+
+    def run_trial(self, removed_nodes: Iterable[OpenNodeClaim], max_cpu_milli: int | None) -> Plan:
+        """Return the plan of the second trial, which is like the first."""
+        nodes = list(removed_nodes)
+        first_cost = super().run_trial(nodes, max_cpu_milli).compute_cost()
+        plan = super().run_trial(nodes, max_cpu_milli)
+        assert abs(plan.compute_cost() - first_cost) < 1e-9
+        self.estimated_cost = first_cost
+        return plan
+
+    def keep_trial(self) -> Plan:
+        """Return the plan, which costs no more than estimated."""
+        plan = super().keep_trial()
+        assert plan.compute_cost() <= self.estimated_cost + 1e-9
+        return plan
+
+
+@use_same_worlds
+@given(generate_recipes())
+def test_trial_that_is_rolled_back_changes_no_later_trial_and_its_cost_is_an_upper_bound(recipe: Recipe) -> None:
+    with patch.object(local_search, "Neighborhood", CheckedNeighborhood):
+        placement = solve(recipe.build_cluster())
+        assert solve(recipe.build_cluster()) == placement
