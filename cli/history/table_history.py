@@ -41,7 +41,7 @@ def open_table(args: argparse.Namespace) -> Iterator[tuple[Table, str]]:
     """
     from shared.aws.dynamodb import DynamoTable  # noqa: PLC0415 - botocore takes a fifth of a second
 
-    with open_clients(args.region, embedded=False) as (clients, _):
+    with open_clients(args.region) as (clients, _):
         try:
             name = args.table or _find_stack_resource(args, clients, _TABLE_RESOURCE, "--table NAME")
             name = name or os.environ.get(TABLE_VARIABLE, "")
@@ -58,7 +58,7 @@ def find_bucket(args: argparse.Namespace) -> str:
     """
     if not (args.cluster or args.stack):
         return ""
-    with open_clients(args.region, embedded=False) as (clients, _):
+    with open_clients(args.region) as (clients, _):
         try:
             return _find_stack_resource(args, clients, _BUCKET_RESOURCE, "--journal s3://BUCKET")
         except Fault as fault:

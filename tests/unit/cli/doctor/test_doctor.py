@@ -78,8 +78,8 @@ def by_heart(monkeypatch: pytest.MonkeyPatch) -> ByHeart:
     clients = ByHeart()
 
     @contextmanager
-    def open_canned_clients(region: str, *, embedded: bool) -> Iterator[tuple[ByHeart, datetime]]:
-        assert (region, embedded) == ("eu-west-1", False)
+    def open_canned_clients(region: str) -> Iterator[tuple[ByHeart, datetime]]:
+        assert region == "eu-west-1"
         yield clients, NOW
 
     monkeypatch.setattr(cli.aws.session, "open_clients", open_canned_clients)
