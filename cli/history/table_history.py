@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from cli.aws.session import describe_fault, open_clients
-from cli.facts.stack import list_stack_resources
 from cli.history.history_completion import merge_histories
 from cli.terminal.errors import InputError
 from shared.errors import Conflict, Fault
@@ -68,6 +67,8 @@ def find_bucket(args: argparse.Namespace) -> str:
 def _find_stack_resource(args: argparse.Namespace, clients: "Clients", kind: str, option: str) -> str:
     if not (args.cluster or args.stack):
         return ""
+    from cli.facts.stack import list_stack_resources  # noqa: PLC0415 - boto3 and the Kubernetes client take a second
+
     stack = args.stack or format_stack_name(args.cluster)
     names = [name for listed_kind, _, name in list_stack_resources(clients, stack) if listed_kind == kind and name]
     if len(names) != 1:

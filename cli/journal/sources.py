@@ -3,7 +3,6 @@
 import argparse
 from datetime import UTC, datetime
 
-from cli.cluster.kubeconfig import connect_to_cluster
 from cli.cluster.live_cluster import read_live_cluster
 from cli.journal.arguments import get_journal_source
 from cli.journal.journal import Journal, load_journal
@@ -37,6 +36,8 @@ def read_journal_and_cluster(args: argparse.Namespace) -> tuple[Journal, Cluster
 
 
 def _read_cluster(args: argparse.Namespace, now: datetime) -> ClusterSnapshot:
+    from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415 - the Kubernetes client takes half a second
+
     connection = connect_to_cluster(args.kubeconfig or "", args.context or "")
     listings = [listing for listing in RESOURCE_KINDS if listing.field in _FIELDS_READ]
     return read_live_cluster(connection.kube, now, connection.context, listings)[0]

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import msgspec
 
+from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
 from shared.decide.disruption.budgets.workload_cooldown import COOLDOWN_REASON, WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
@@ -154,7 +155,9 @@ class _DisruptionController:
                 empty_candidates.append(candidate)
                 context.budget_tracker.reserve((candidate,))
             else:
-                self._verdicts[candidate.name] = self._block_over_budget(candidate, EMPTY_REASON)
+                self._verdicts[candidate.name] = _block_over_budget(
+                    candidate, EMPTY_REASON, self._context.budget_tracker
+                )
         self._add_commands(build_emptiness_commands(empty_candidates))
 
     def _filter_consolidatable(self, candidates: Mapping[str, Candidate]) -> list[Candidate]:
@@ -242,7 +245,9 @@ class _DisruptionController:
         self._add_commands(proposed_commands)
         self._verdicts |= consolidation.kept_verdicts
         for candidate in consolidation.candidates_over_budget:
-            self._verdicts[candidate.name] = self._block_over_budget(candidate, UNDERUTILIZED_REASON)
+            self._verdicts[candidate.name] = _block_over_budget(
+                candidate, UNDERUTILIZED_REASON, consolidation.budget_tracker
+            )
         return next(iter(consolidation.unreached), "")
 
     def _build_consolidation(self, eligible: list[Candidate], evaluator: BalancedEvaluator) -> Consolidation:
@@ -284,12 +289,10 @@ class _DisruptionController:
         message = self._cooldown.explain_refusal((candidate,))
         return _keep_cooling(candidate, message) if message else None
 
-    def _block_over_budget(self, candidate: Candidate, reason: str) -> BlockedVerdict:
-        return BlockedVerdict(
-            node=candidate.name,
-            reason="Budget",
-            message=self._context.budget_tracker.explain_exhausted_budget(candidate.pool, reason),
-        )
+
+def _block_over_budget(candidate: Candidate, reason: str, budget_tracker: BudgetTracker) -> BlockedVerdict:
+    message = budget_tracker.explain_exhausted_budget(candidate.pool, reason)
+    return BlockedVerdict(node=candidate.name, reason="Budget", message=message)
 
 
 def _keep_cooling(candidate: Candidate, message: str) -> KeptVerdict:

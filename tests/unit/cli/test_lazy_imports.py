@@ -76,3 +76,22 @@ def test_embedded_cloud_starts_without_a_server_and_the_libraries_of_the_simulat
     arguments: tuple[str, ...], libraries: frozenset[str]
 ) -> None:
     assert list_imported_libraries(*arguments, "--embedded", libraries=SIMULATOR_LIBRARIES | libraries) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", "nodepool", "default", "--journal", "examples/journal"],
+        ["history", "show", "--journal", "examples/journal"],
+        ["plan", "-f", "examples/plan", *CATALOG],
+        ["consolidate", *CLUSTER],
+        ["status", *CLUSTER],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_commands_on_files_start_without_the_clients_of_aws_and_kubernetes(arguments: list[str]) -> None:
+    assert list_imported_libraries(*arguments, libraries=frozenset({"boto3", "kubernetes", "prompt_toolkit"})) == []
+
+
+def test_the_help_of_the_demo_needs_no_simulated_world() -> None:
+    assert list_imported_libraries("demo", "--help", libraries=SIMULATOR_LIBRARIES) == []

@@ -38,7 +38,7 @@ def test_findings_page_has_groups_fixes_and_a_summary() -> None:
     assert "  fail   permissions      ClusterRoleBinding joiner-functions is missing\n" in text
     assert f"\n{' ' * 26}To fix: deploy the stack again (docs/installer.md)\n" in text
     assert "  unseen identity " in text
-    assert text.endswith("skipped: the moon\n24 ok, 1 unknown, 1 failed\n") or " ok, 1 unknown, 1 failed\n" in text
+    assert text.endswith("skipped: the moon\n24 ok, 1 unseen, 1 failed\n") or " ok, 1 unseen, 1 failed\n" in text
     assert max(map(len, text.splitlines())) <= 130
 
 
