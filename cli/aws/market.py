@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from cli.aws.apis import AccountApis
+from cli.aws.account_api import AccountApis
 from cli.aws.session import describe_fault
 from cli.inputs.environment import read_environment_settings
 from cli.inputs.files import ErrorReporter, read_utf8

@@ -13,7 +13,7 @@ from shared.errors import Fault
 from shared.model.karpenter.node_class import EC2NodeClass
 
 if TYPE_CHECKING:
-    from cli.aws.apis import AccountApis
+    from cli.aws.account_api import AccountApis
     from shared.aws.clients import Clients
 
 DEFAULT_CLUSTER_NAME: Final = "demo"
@@ -48,11 +48,11 @@ def open_apis(region: str, *, embedded: bool, cluster: str = DEFAULT_CLUSTER_NAM
         InputError: The region is unknown or does not exist.
     """
     if embedded:
-        from cli.aws.embedded_apis import DEFAULT_REGION, build_embedded_apis  # noqa: PLC0415 - --help needs none of it
+        from cli.aws.embedded_api import DEFAULT_REGION, build_embedded_apis  # noqa: PLC0415 - --help needs none of it
 
         yield build_embedded_apis(_check_region(region or DEFAULT_REGION), cluster)
         return
-    from cli.aws.apis import build_account_apis  # noqa: PLC0415
+    from cli.aws.account_api import build_account_apis  # noqa: PLC0415
 
     with open_clients(region) as (clients, now):
         yield build_account_apis(clients, now)

@@ -27,7 +27,7 @@ from shared.model.core.resources import format_quantities
 from shared.store.catalog_format import compress_body, encode_catalog
 
 if TYPE_CHECKING:
-    from cli.aws.apis import AccountApis
+    from cli.aws.account_api import AccountApis
 
 DESCRIPTION: Final = """Build a catalog of instance types and prices from an AWS account, or show a catalog. Commands
 like `joiner plan` read it with --instance-types."""

@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Final
 
-from cli.aws.apis import build_account_apis
+from cli.aws.account_api import build_account_apis
 from cli.facts.cluster import query_or_unseen
 from cli.facts.model import AccountFacts, ControlPlane, NodeClassFacts, ReadFailure, StackFacts
 from cli.facts.quota_families import DEFAULT_QUOTAS, Quota

@@ -5,7 +5,7 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from cli.aws.apis import AccountApis
+from cli.aws.account_api import AccountApis
 from cli.aws.market import TypesAndOfferings, read_types_and_offerings
 from cli.inputs.files import ErrorReporter
 from shared.cycles.interactions.account_lookup import query_account

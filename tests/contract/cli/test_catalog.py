@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.aws.apis import AccountApis, build_account_apis
+from cli.aws.account_api import AccountApis, build_account_apis
 from cli.main import main
 from shared.aws.clients import Clients
 from shared.errors import Unreachable

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.aws.apis import AccountApis, build_account_apis
+from cli.aws.account_api import AccountApis, build_account_apis
 from cli.aws.session import open_apis
 from cli.main import main
 from cli.node_class import command, resolution

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from cli.aws.apis import AccountApis
+from cli.aws.account_api import AccountApis
 from cli.terminal.errors import InputError
 from shared.ports.aws import PricingService
 
