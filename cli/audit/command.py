@@ -89,7 +89,7 @@ def _collect_evidence(args: argparse.Namespace) -> "AuditEvidence":
         raise InputError("the kubeconfig does not name the EKS cluster: add --cluster NAME")
     if eks_cluster and eks_cluster.name != cluster and not args.context:
         connection = None
-    with open_clients(args.region or (eks_cluster.region if eks_cluster else ""), embedded=False) as (clients, _):
+    with open_clients(args.region or (eks_cluster.region if eks_cluster else "")) as (clients, _):
         return collect_evidence(
             clients, connection, cluster, args.stack or format_stack_name(cluster), datetime.now(UTC)
         )

@@ -1,21 +1,18 @@
 """The catalog of an AWS account, read from this computer: instance types, zones, spot prices, list prices."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from cli.aws.account_api import AccountApis
 from cli.aws.session import describe_fault
 from cli.inputs.environment import read_environment_settings
 from cli.inputs.files import ErrorReporter, read_utf8
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
-from shared.aws.clients import Clients
-from shared.aws.ec2.client import BotoEc2
-from shared.aws.on_demand_prices import BotoPricingService
 from shared.cycles.setup.options_from_settings import build_capacity_settings
 from shared.decide.launch.instance_types.catalog import build_catalog, find_unsold_node_classes
 from shared.decide.launch.instance_types.instance_types import build_instance_types
@@ -28,6 +25,7 @@ from shared.model.core.metadata import ObjectMeta
 from shared.model.ec2.account import Subnet
 from shared.model.ec2.instance_type_info import InstanceTypeInfo
 from shared.model.karpenter.node_class import EC2NodeClass
+from shared.ports.aws import Ec2
 from shared.take.regional_offerings import PriceListFile
 
 TypesAndOfferings: TypeAlias = tuple[tuple[InstanceTypeInfo, ...], RegionalOfferings]
@@ -37,9 +35,8 @@ _PRICE_LIST_HINT: Final = (
 
 
 def read_account_catalog(
-    clients: Clients,
+    apis: AccountApis,
     node_classes: Iterable[EC2NodeClass],
-    now: datetime,
     tell: ErrorReporter,
     price_list: PriceListFile | None = None,
 ) -> tuple[Catalog, tuple[str, ...]]:
@@ -50,10 +47,9 @@ def read_account_catalog(
     Raises:
         Fault: Instance types, zones or spot prices cannot be read.
     """
-    infos, regional_offerings = read_types_and_offerings(clients, now, tell, price_list)
-    ec2 = BotoEc2(clients, lambda: now)
+    infos, regional_offerings = read_types_and_offerings(apis, tell, price_list)
     cluster = ClusterSnapshot(
-        taken_at=now, node_classes=tuple(_with_subnets(node_class, ec2) for node_class in node_classes)
+        taken_at=apis.queried_at, node_classes=tuple(_with_subnets(node_class, apis.ec2) for node_class in node_classes)
     )
     settings = build_capacity_settings(read_environment_settings())
     with show_progress("computing the capacity of each instance type"):
@@ -73,7 +69,7 @@ def read_account_catalog(
 
 
 def read_types_and_offerings(
-    clients: Clients, now: datetime, tell: ErrorReporter, price_list: PriceListFile | None = None
+    apis: AccountApis, tell: ErrorReporter, price_list: PriceListFile | None = None
 ) -> TypesAndOfferings:
     """Return the instance types and offerings of the region; *price_list* replaces an unreachable pricing service.
 
@@ -82,25 +78,27 @@ def read_types_and_offerings(
     Raises:
         Fault: Instance types, zones or spot prices cannot be read.
     """
-    region, ec2 = clients.region, BotoEc2(clients, lambda: now)
+    region, ec2 = apis.region, apis.ec2
     with show_progress(f"asking {region} for its instance types"):
         infos = ec2.describe_instance_types()
     with show_progress(f"reading offerings and spot prices of {region}"):
         offerings, spot = ec2.describe_offerings(), ec2.describe_spot_prices()
-    regional_offerings = RegionalOfferings(region=region, offerings=offerings, on_demand={}, spot=spot, priced_at=now)
+    regional_offerings = RegionalOfferings(
+        region=region, offerings=offerings, on_demand={}, spot=spot, priced_at=apis.queried_at
+    )
     with show_progress(f"reading the price list of {region}"):
-        return infos, _with_prices(regional_offerings, clients, tell, price_list)
+        return infos, _with_prices(regional_offerings, apis, tell, price_list)
 
 
-def list_prices(clients: Clients, now: datetime) -> PriceListFile:
+def list_prices(apis: AccountApis) -> PriceListFile:
     """Return the on-demand price list of the region.
 
     Raises:
         Fault: The price list cannot be read.
     """
-    with show_progress(f"reading the price list of {clients.region}"):
-        prices = BotoPricingService(clients).list_published_prices(clients.region)
-    return PriceListFile(region=clients.region, priced_at=now, on_demand=dict(prices))
+    with show_progress(f"reading the price list of {apis.region}"):
+        prices = apis.list_published_prices(apis.region)
+    return PriceListFile(region=apis.region, priced_at=apis.queried_at, on_demand=dict(prices))
 
 
 def load_price_list(filename: str, region: str) -> PriceListFile | None:
@@ -123,10 +121,10 @@ def load_price_list(filename: str, region: str) -> PriceListFile | None:
 
 
 def _with_prices(
-    regional_offerings: RegionalOfferings, clients: Clients, tell: ErrorReporter, price_list: PriceListFile | None
+    regional_offerings: RegionalOfferings, apis: AccountApis, tell: ErrorReporter, price_list: PriceListFile | None
 ) -> RegionalOfferings:
     try:
-        return replace(regional_offerings, on_demand=BotoPricingService(clients).get_on_demand_prices(clients.region))
+        return replace(regional_offerings, on_demand=apis.prices.get_on_demand_prices(apis.region))
     except Fault as fault:
         if price_list is None:
             tell(
@@ -141,7 +139,7 @@ def _with_prices(
     )
 
 
-def _with_subnets(node_class: EC2NodeClass, ec2: BotoEc2) -> EC2NodeClass:
+def _with_subnets(node_class: EC2NodeClass, ec2: Ec2) -> EC2NodeClass:
     return (
         node_class
         if node_class.resolved_subnets

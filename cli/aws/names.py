@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 import botocore
-from boto3.session import Session
 from botocore.loaders import Loader
+from botocore.session import Session
 
 SDK_NAME = f"botocore {botocore.__version__}"
 

@@ -1,4 +1,4 @@
-"""The AWS account that a command uses: the caller's, or the embedded cloud; both over HTTP."""
+"""The AWS account that a command uses: the caller's, or the embedded cloud."""
 
 import os
 import re
@@ -13,36 +13,49 @@ from shared.errors import Fault
 from shared.model.karpenter.node_class import EC2NodeClass
 
 if TYPE_CHECKING:
+    from cli.aws.account_api import AccountApis
     from shared.aws.clients import Clients
 
 DEFAULT_CLUSTER_NAME: Final = "demo"
 """The embedded cloud has subnets of this cluster, unless a node class names another."""
-_EMBEDDED_CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "embedded", "AWS_SECRET_ACCESS_KEY": "embedded"}
 _DISCOVERY_TAG: Final = "karpenter.sh/discovery"
-_EMBEDDED_REGION: Final = "us-east-1"
 _REGION_PATTERN: Final = re.compile(r"[a-z]+(-[a-z]+)+-\d+")
 
 
 @contextmanager
-def open_clients(
-    region: str, *, embedded: bool, cluster: str = DEFAULT_CLUSTER_NAME
-) -> Iterator[tuple["Clients", datetime]]:
-    """Open the account, or the embedded cloud with subnets and a security group tagged for *cluster*.
-
-    The context value is the clients and the account's current time.
+def open_clients(region: str) -> Iterator[tuple["Clients", datetime]]:
+    """Open the caller's account. The context value is its boto3 clients and the current time.
 
     Raises:
         InputError: The region is unknown or does not exist.
     """
+    from shared.aws.clients import Clients  # noqa: PLC0415 - botocore takes a fifth of a second
+
     # also if a region is given: a missing profile is reported before any call
-    default_region = "" if embedded else get_default_region()
-    region_name = region or (_EMBEDDED_REGION if embedded else default_region)
-    if not region_name:
-        raise InputError("the region is unknown: add --region, or set $AWS_REGION")
-    if not _REGION_PATTERN.fullmatch(region_name):
-        raise InputError(f"{region_name!r} is not a region: write it as in us-east-1")
-    with _open_embedded_cloud(region_name, cluster) if embedded else _open_account(region_name) as clients_and_time:
-        yield clients_and_time
+    default_region = get_default_region()
+    clients = Clients(_check_region(region or default_region))
+    try:
+        yield clients, datetime.now(UTC)
+    finally:
+        clients.close()
+
+
+@contextmanager
+def open_apis(region: str, *, embedded: bool, cluster: str = DEFAULT_CLUSTER_NAME) -> Iterator["AccountApis"]:
+    """Open the account, or the embedded cloud with subnets and a security group tagged for *cluster*.
+
+    Raises:
+        InputError: The region is unknown or does not exist.
+    """
+    if embedded:
+        from cli.aws.embedded_api import DEFAULT_REGION, build_embedded_apis  # noqa: PLC0415 - --help needs none of it
+
+        yield build_embedded_apis(_check_region(region or DEFAULT_REGION), cluster)
+        return
+    from cli.aws.account_api import build_account_apis  # noqa: PLC0415
+
+    with open_clients(region) as (clients, now):
+        yield build_account_apis(clients, now)
 
 
 def get_default_region() -> str:
@@ -74,45 +87,14 @@ def describe_fault(fault: Fault, *, embedded: bool = False) -> str:
     return f"{type(fault).__name__}: {fault}{f': {fix}' if fix else ''}"
 
 
-@contextmanager
-def _open_account(region: str) -> Iterator[tuple["Clients", datetime]]:
-    from shared.aws.clients import Clients  # noqa: PLC0415 - botocore takes a fifth of a second
+def _check_region(region: str) -> str:
+    """Return *region*.
 
-    clients = Clients(region)
-    try:
-        yield clients, datetime.now(UTC)
-    finally:
-        clients.close()
-
-
-@contextmanager
-def _open_embedded_cloud(region: str, cluster: str) -> Iterator[tuple["Clients", datetime]]:
-    from shared.aws.clients import Clients  # noqa: PLC0415 - botocore takes a fifth of a second
-    from sim.aws_http.server import EmbeddedAws  # noqa: PLC0415
-    from sim.cloud.cloud import Cloud  # noqa: PLC0415
-    from sim.time.virtual_clock import Clock  # noqa: PLC0415 - the simulator takes a second
-
-    try:
-        cloud = Cloud(Clock(), region=region, cluster=cluster)
-    except (OSError, ValueError):
-        raise InputError(f"--region {region}: the embedded cloud has no such region: try {_EMBEDDED_REGION}") from None
-    with _use_embedded_credentials(), EmbeddedAws(cloud) as server:
-        clients = Clients(region, endpoint_url=server.url)
-        try:
-            yield clients, cloud.clock.get_time()
-        finally:
-            clients.close()
-
-
-@contextmanager
-def _use_embedded_credentials() -> Iterator[None]:
-    """Set dummy credentials inside the context: unsigned requests are rejected."""
-    previous_values = {name: os.environ.get(name) for name in _EMBEDDED_CREDENTIALS}
-    os.environ.update(_EMBEDDED_CREDENTIALS)
-    try:
-        yield
-    finally:
-        for name, value in previous_values.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
+    Raises:
+        InputError: It is empty, or not written as regions are.
+    """
+    if not region:
+        raise InputError("the region is unknown: add --region, or set $AWS_REGION")
+    if not _REGION_PATTERN.fullmatch(region):
+        raise InputError(f"{region!r} is not a region: write it as in us-east-1")
+    return region

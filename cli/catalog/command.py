@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import msgspec
 
-from cli.aws.session import DEFAULT_CLUSTER_NAME, describe_fault, find_discovery_cluster, open_clients
+from cli.aws.session import DEFAULT_CLUSTER_NAME, describe_fault, find_discovery_cluster, open_apis
 from cli.inputs.files import add_filename
 from cli.inputs.node_classes import read_node_classes
 from cli.planning.catalog_source import load_catalog
@@ -27,7 +27,7 @@ from shared.model.core.resources import format_quantities
 from shared.store.catalog_format import compress_body, encode_catalog
 
 if TYPE_CHECKING:
-    from shared.aws.clients import Clients
+    from cli.aws.account_api import AccountApis
 
 DESCRIPTION: Final = """Build a catalog of instance types and prices from an AWS account, or show a catalog. Commands
 like `joiner plan` read it with --instance-types."""
@@ -111,14 +111,11 @@ def _build_catalog_file(args: argparse.Namespace) -> int:
     except InputError as error:
         return print_errors("catalog", [*messages, str(error)])
 
-    def build_file(clients: "Clients", now: datetime) -> FileAndSummary:
-        from cli.aws.market import (  # noqa: PLC0415 - botocore takes a fifth of a second
-            load_price_list,
-            read_account_catalog,
-        )
+    def build_file(apis: "AccountApis") -> FileAndSummary:
+        from cli.aws.market import load_price_list, read_account_catalog  # noqa: PLC0415 - --help needs none of it
 
-        price_list = load_price_list(args.prices, clients.region)
-        catalog, unpriced = read_account_catalog(clients, node_classes, now, messages.append, price_list)
+        price_list = load_price_list(args.prices, apis.region)
+        catalog, unpriced = read_account_catalog(apis, node_classes, messages.append, price_list)
         body = msgspec.json.format(encode_catalog(catalog), indent=1)
         summary = _format_summary(catalog)
         if unpriced:
@@ -130,12 +127,14 @@ def _build_catalog_file(args: argparse.Namespace) -> int:
 
 
 def _build_price_list_file(args: argparse.Namespace) -> int:
-    def build_file(clients: "Clients", now: datetime) -> FileAndSummary:
-        from cli.aws.market import list_prices  # noqa: PLC0415 - botocore takes a fifth of a second
+    def build_file(apis: "AccountApis") -> FileAndSummary:
+        from cli.aws.market import list_prices  # noqa: PLC0415 - --help needs none of it
 
-        price_list = list_prices(clients, now)
+        price_list = list_prices(apis)
         body = msgspec.json.format(msgspec.json.encode(price_list, order="deterministic"), indent=1)
-        summary = f"{format_count(len(price_list.on_demand), 'price')} of {price_list.region}, {now:%Y-%m-%d}"
+        summary = (
+            f"{format_count(len(price_list.on_demand), 'price')} of {price_list.region}, {apis.queried_at:%Y-%m-%d}"
+        )
         return body + b"\n", summary
 
     try:
@@ -147,7 +146,7 @@ def _build_price_list_file(args: argparse.Namespace) -> int:
 
 def _query_and_write(
     args: argparse.Namespace,
-    build_file: Callable[["Clients", datetime], FileAndSummary],
+    build_file: Callable[["AccountApis"], FileAndSummary],
     messages: list[str],
     *,
     cluster: str = DEFAULT_CLUSTER_NAME,
@@ -155,9 +154,9 @@ def _query_and_write(
     """Query, write the file and print a one-line summary; return 1 on failure or if there are *messages*."""
     started_at = perf_counter()
     try:
-        with open_clients(args.region, embedded=args.embedded, cluster=cluster) as (clients, now):
-            body, summary = build_file(clients, now)
-            calls = sum(clients.get_call_counts().values())
+        with open_apis(args.region, embedded=args.embedded, cluster=cluster) as apis:
+            body, summary = build_file(apis)
+            calls_text = _format_calls(apis)
         if args.output == "-":
             sys.stdout.buffer.write(body)
         else:
@@ -168,9 +167,15 @@ def _query_and_write(
         return print_errors("catalog", [*messages, str(error)])
     except OSError as error:
         return print_errors("catalog", [*messages, f"{args.output}: {error.strerror}: name another file with -o"])
-    statistics = f"{format_count(calls, 'AWS API call')}, {perf_counter() - started_at:.1f} s"
+    statistics = f"{calls_text}, {perf_counter() - started_at:.1f} s"
     print_errors("catalog", [*messages, f"{args.output}: {summary}; {format_bytes(len(body))}, {statistics}"])
     return 1 if messages else 0
+
+
+def _format_calls(apis: "AccountApis") -> str:
+    if apis.call_counts is None:
+        return "simulated AWS APIs"
+    return format_count(sum(apis.call_counts().values()), "AWS API call")
 
 
 def _check_writable(output: str) -> None:

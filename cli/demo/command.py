@@ -5,9 +5,8 @@ import sys
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from cli.demo.page import render_play_page
 from cli.planning.arguments import OutputFormat
 from cli.terminal.output_format import encode_output
 from cli.terminal.text import (
@@ -19,9 +18,10 @@ from cli.terminal.text import (
     format_usd_cell,
 )
 from shared.report.journal.journal import JOURNAL_PREFIX
-from sim.lambda_runtime.stack_template.synthesis import SynthesisError
-from sim.scenarios.runner import ActResult, ScenarioResult, ScenarioRunner, TimelineEntry
 from sim.scenarios.scenario import MEASURE_DESCRIPTIONS, Scenario, ScenarioError, read_scenario
+
+if TYPE_CHECKING:
+    from sim.scenarios.runner import ActResult, ScenarioResult, ScenarioRunner, TimelineEntry
 
 CLASSIC_SCENARIO: Final = Path(__file__).resolve().parents[2] / "examples" / "scenarios" / "classic.yaml"
 DESCRIPTION: Final = """Run a scenario on a simulated cloud and cluster, with a virtual clock and the deployed function
@@ -55,6 +55,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the scenario; return 0 if every act met its expectations."""
+    from sim.lambda_runtime.stack_template.synthesis import SynthesisError  # noqa: PLC0415 - --help needs none of it
+    from sim.scenarios.runner import ScenarioRunner  # noqa: PLC0415
+
     if args.journal is not None and Path(args.journal, JOURNAL_PREFIX).exists():
         return _report_error(f"{args.journal}: already has a journal: remove it, or choose another folder")
     try:
@@ -85,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_files(
-    args: argparse.Namespace, stage: ScenarioRunner, played: ScenarioResult, *, announces_files: bool
+    args: argparse.Namespace, stage: "ScenarioRunner", played: "ScenarioResult", *, announces_files: bool
 ) -> None:
     """Write the page, and the bucket with its journal as `aws s3 cp --recursive` would.
 
@@ -100,6 +103,8 @@ def _write_files(
             path.write_bytes(stage.world.bucket.get(key))
         messages.append(f"journal: {args.journal}; see `joiner explain --help`\n")
     if args.page != "none":
+        from cli.demo.page import render_play_page  # noqa: PLC0415
+
         Path(args.page).write_text(render_play_page(played), encoding="utf-8")
         messages.append(f"plots: {args.page}\n")
     if announces_files and messages:
@@ -111,7 +116,7 @@ def _report_error(message: str) -> int:
     return 1
 
 
-def _ignore_moment(moment: TimelineEntry) -> None:
+def _ignore_moment(moment: "TimelineEntry") -> None:
     del moment
 
 
@@ -126,7 +131,7 @@ class Timeline:
         header = format_timeline_row("time", "source", "event", "nodes", "pods", "$/h")
         sys.stdout.write(palette.colorize("dim", header) + "\n")
 
-    def print_moment(self, moment: TimelineEntry) -> None:
+    def print_moment(self, moment: "TimelineEntry") -> None:
         """Print one moment."""
         if self._started_at is None:
             self._started_at = moment.at
@@ -149,7 +154,7 @@ class Timeline:
         sys.stdout.flush()
 
 
-def render_act_table(played: ScenarioResult, elapsed_seconds: float, palette: Palette) -> str:
+def render_act_table(played: "ScenarioResult", elapsed_seconds: float, palette: Palette) -> str:
     """Return the table of acts, and the totals of the whole scenario."""
     lines = [
         "",
@@ -173,7 +178,7 @@ def render_act_table(played: ScenarioResult, elapsed_seconds: float, palette: Pa
     return "\n".join(lines)
 
 
-def _render_row(act: ActResult, palette: Palette) -> str:
+def _render_row(act: "ActResult", palette: Palette) -> str:
     measures = act.measures
     verdict = palette.colorize("green", f"{'yes':>13}") if act.passed else palette.colorize("red", f"{'NO':>13}")
     return (
@@ -182,7 +187,7 @@ def _render_row(act: ActResult, palette: Palette) -> str:
     )
 
 
-def build_play_document(played: ScenarioResult) -> dict[str, Any]:
+def build_play_document(played: "ScenarioResult") -> dict[str, Any]:
     """Return the result as a JSON document: stable keys, seconds and USD per hour as numbers."""
     return {
         "scenario": played.scenario.name,

@@ -108,7 +108,7 @@ def _run_preflight(facts: "DoctorFacts") -> "list[tuple[str, CheckResult]]":
 
     if facts.account is None:
         raise InputError("the EKS cluster is unknown: add --cluster NAME")
-    with open_clients(facts.account.region, embedded=False) as (clients, _):
+    with open_clients(facts.account.region) as (clients, _):
         return list(run_preflight_checks(read_preflight_facts(clients, facts, facts.account)))
 
 
@@ -205,7 +205,7 @@ def _read_account(
     node_classes = kubernetes.node_classes if kubernetes is not None else ()
     node_pools = kubernetes.node_pools if kubernetes is not None else ()
     region = args.region or (eks_cluster.region if eks_cluster else "")
-    with open_clients(region, embedded=False) as (clients, _):
+    with open_clients(region) as (clients, _):
         return read_account_facts(
             clients,
             cluster,

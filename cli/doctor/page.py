@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cli.doctor.checks.finding import CHECK_LEVELS, CheckLevel, CheckResult
 from cli.terminal.text import Palette, wrap_text
+from shared.model.core.formatting import format_count
 from shared.model.core.units import format_instant
 
 LEVEL_COLORS: Final[dict[CheckLevel, str]] = {
@@ -20,8 +21,8 @@ LEVEL_COLORS: Final[dict[CheckLevel, str]] = {
 LEVEL_WORDS: Final[dict[CheckLevel, str]] = {
     "ok": "ok",
     "later": "not installed yet",
-    "unseen": "unknown",
-    "warn": "warnings",
+    "unseen": "unseen",
+    "warn": "warning",
     "fail": "failed",
 }
 MAX_OK_LINES_PER_CHECK: Final = 3
@@ -71,9 +72,18 @@ def _render_check(findings: list[CheckResult], palette: Palette, width: int | No
 def _format_totals(grouped: list[tuple[str, CheckResult]]) -> str:
     count_by_level = Counter(finding.level for _, finding in grouped)
     return (
-        ", ".join(f"{count_by_level[level]} {LEVEL_WORDS[level]}" for level in CHECK_LEVELS if count_by_level[level])
+        ", ".join(_format_count(count_by_level[level], level) for level in CHECK_LEVELS if count_by_level[level])
         or "nothing was checked"
     )
+
+
+def _format_count(count: int, level: CheckLevel) -> str:
+    """Format the number of findings of *level*; only warnings have a plural.
+
+    >>> _format_count(1, "warn"), _format_count(2, "warn"), _format_count(2, "fail")
+    ('1 warning', '2 warnings', '2 failed')
+    """
+    return format_count(count, LEVEL_WORDS[level]) if level == "warn" else f"{count} {LEVEL_WORDS[level]}"
 
 
 def build_findings_document(grouped: GroupedFindings, skipped_parts: Iterable[str], at: datetime) -> dict[str, Any]:

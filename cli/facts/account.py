@@ -6,6 +6,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Final
 
+from cli.aws.account_api import build_account_apis
 from cli.facts.cluster import query_or_unseen
 from cli.facts.model import AccountFacts, ControlPlane, NodeClassFacts, ReadFailure, StackFacts
 from cli.facts.quota_families import DEFAULT_QUOTAS, Quota
@@ -44,7 +45,7 @@ def read_account_facts(
         stack = query_or_unseen(lambda: read_stack(clients, stack_name, now))
         stack_settings = stack.settings if isinstance(stack, StackFacts) else None
         settings = stack_settings or Settings(cluster_name=cluster, region=clients.region)
-        world = build_account_world(clients, settings, lambda: now)
+        world = build_account_world(build_account_apis(clients, now), settings)
         control_plane = query_or_unseen(lambda: _read_control_plane(clients, cluster))
         class_facts = tuple(_read_class_facts(world, clients, tuple(node_classes)))
         ip_family = control_plane.ip_family if isinstance(control_plane, ControlPlane) else "ipv4"

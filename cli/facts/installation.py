@@ -103,7 +103,7 @@ class InstallationReader:
         stack = self._args.stack or format_stack_name(cluster)
         region = self._args.region or (eks_cluster.region if eks_cluster else "")
         try:
-            with open_clients(region, embedded=False) as (clients, _):
+            with open_clients(region) as (clients, _):
                 return read_installation(clients, stack, cluster, now)
         except InputError as error:
             return Installation(stack=stack, cluster=cluster, region=region, status=UNSEEN, reason=str(error))

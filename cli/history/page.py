@@ -72,7 +72,11 @@ def _render_workloads(
     rows = [
         (
             *(record.name, record.pool or "-", str(sum(1 for weeks in record.weeks if weeks))),
-            *(_format_replicas(_compute_mean(record)), _format_replicas(max(record.means))),
+            *(
+                (_format_replicas(_compute_mean(record)), _format_replicas(max(record.means)))
+                if any(record.weeks)
+                else "--"
+            ),
             *(f"{record.cpu_milli}m", format_bytes(record.memory_bytes)),
         )
         for record in listed

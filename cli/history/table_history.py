@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from cli.aws.session import describe_fault, open_clients
-from cli.facts.stack import list_stack_resources
 from cli.history.history_completion import merge_histories
 from cli.terminal.errors import InputError
 from shared.errors import Conflict, Fault
@@ -41,7 +40,7 @@ def open_table(args: argparse.Namespace) -> Iterator[tuple[Table, str]]:
     """
     from shared.aws.dynamodb import DynamoTable  # noqa: PLC0415 - botocore takes a fifth of a second
 
-    with open_clients(args.region, embedded=False) as (clients, _):
+    with open_clients(args.region) as (clients, _):
         try:
             name = args.table or _find_stack_resource(args, clients, _TABLE_RESOURCE, "--table NAME")
             name = name or os.environ.get(TABLE_VARIABLE, "")
@@ -58,7 +57,7 @@ def find_bucket(args: argparse.Namespace) -> str:
     """
     if not (args.cluster or args.stack):
         return ""
-    with open_clients(args.region, embedded=False) as (clients, _):
+    with open_clients(args.region) as (clients, _):
         try:
             return _find_stack_resource(args, clients, _BUCKET_RESOURCE, "--journal s3://BUCKET")
         except Fault as fault:
@@ -68,6 +67,8 @@ def find_bucket(args: argparse.Namespace) -> str:
 def _find_stack_resource(args: argparse.Namespace, clients: "Clients", kind: str, option: str) -> str:
     if not (args.cluster or args.stack):
         return ""
+    from cli.facts.stack import list_stack_resources  # noqa: PLC0415 - boto3 and the Kubernetes client take a second
+
     stack = args.stack or format_stack_name(args.cluster)
     names = [name for listed_kind, _, name in list_stack_resources(clients, stack) if listed_kind == kind and name]
     if len(names) != 1:

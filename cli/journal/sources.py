@@ -3,7 +3,6 @@
 import argparse
 from datetime import UTC, datetime
 
-from cli.cluster.kubeconfig import connect_to_cluster
 from cli.cluster.live_cluster import read_live_cluster
 from cli.inputs.environment import keep_honored_annotations
 from cli.journal.arguments import get_journal_source
@@ -38,6 +37,8 @@ def read_journal_and_cluster(args: argparse.Namespace) -> tuple[Journal, Cluster
 
 
 def _read_cluster(args: argparse.Namespace, now: datetime) -> ClusterSnapshot:
+    from cli.cluster.kubeconfig import connect_to_cluster  # noqa: PLC0415 - the Kubernetes client takes half a second
+
     connection = connect_to_cluster(args.kubeconfig or "", args.context or "")
     listings = [listing for listing in RESOURCE_KINDS if listing.field in _FIELDS_READ]
     return keep_honored_annotations(read_live_cluster(connection.kube, now, connection.context, listings)[0])

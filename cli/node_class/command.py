@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cli.aws.session import describe_fault, find_discovery_cluster, open_clients
+from cli.aws.session import describe_fault, find_discovery_cluster, open_apis
 from cli.inputs.environment import read_environment_settings
 from cli.inputs.files import add_filename
 from cli.inputs.node_classes import read_node_classes
@@ -114,27 +114,27 @@ def _choose_cluster_name(args: argparse.Namespace, node_classes: Iterable[EC2Nod
 def _query_account(
     args: argparse.Namespace, node_classes: tuple[EC2NodeClass, ...], cluster: str, messages: list[str]
 ) -> tuple[tuple["ResolvedNodeClass", ...], datetime]:
-    from cli.aws.market import load_price_list  # noqa: PLC0415 - botocore takes a fifth of a second
+    from cli.aws.market import load_price_list  # noqa: PLC0415 - --help needs none of it
     from cli.node_class.resolution import resolve_node_classes  # noqa: PLC0415
 
     chosen_settings = read_environment_settings()
     profile = args.instance_profile or os.environ.get("JOINER_INSTANCE_PROFILE", "")
-    cloud = open_clients(args.region, embedded=args.embedded, cluster=cluster)
+    account = open_apis(args.region, embedded=args.embedded, cluster=cluster)
     with (
         show_progress(f"resolving {', '.join(node_class.name for node_class in node_classes)}"),
-        cloud as (clients, now),
+        account as apis,
     ):
         settings = Settings(
             cluster_name=cluster,
-            region=clients.region,
+            region=apis.region,
             instance_profile=profile or (_EMBEDDED_INSTANCE_PROFILE if args.embedded else ""),
             feature_gates=chosen_settings.feature_gates,
             vm_memory_overhead_percent=chosen_settings.vm_memory_overhead_percent,
             reserved_enis=chosen_settings.reserved_enis,
             aws_feature_gates=chosen_settings.aws_feature_gates,
         )
-        price_list = load_price_list(args.prices, clients.region)
+        price_list = load_price_list(args.prices, apis.region)
         uses_dry_run = not args.no_dry_run and not chosen_settings.disable_dry_run
         return resolve_node_classes(
-            node_classes, clients, settings, now, messages.append, price_list=price_list, uses_dry_run=uses_dry_run
-        ), now
+            node_classes, apis, settings, messages.append, price_list=price_list, uses_dry_run=uses_dry_run
+        ), apis.queried_at

@@ -1,19 +1,13 @@
 """Resolution of EC2NodeClasses in an account: selected resources, refused launches, and matching instance types."""
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
+from cli.aws.account_api import AccountApis
 from cli.aws.market import TypesAndOfferings, read_types_and_offerings
 from cli.inputs.files import ErrorReporter
-from shared.aws.clients import Clients
-from shared.aws.ec2.client import BotoEc2
-from shared.aws.eks import BotoEks
-from shared.aws.on_demand_prices import BotoPricingService
-from shared.aws.ssm import BotoParameterStore
 from shared.cycles.interactions.account_lookup import query_account
 from shared.cycles.setup.options_from_settings import build_capacity_settings
 from shared.decide.launch.instance_types.capacity import CapacitySettings, count_eni_limited_pods
@@ -58,9 +52,8 @@ class _EmptyTable:
 
 def resolve_node_classes(
     node_classes: tuple[EC2NodeClass, ...],
-    clients: Clients,
+    apis: AccountApis,
     settings: Settings,
-    now: datetime,
     report_error: ErrorReporter,
     *,
     price_list: PriceListFile | None = None,
@@ -74,9 +67,9 @@ def resolve_node_classes(
         Fault: instance types, zones or spot prices could not be read.
         ValueError: feature gates cannot be parsed.
     """
-    world = build_account_world(clients, settings, lambda: now)
+    world = build_account_world(apis, settings)
     account_answers = query_account(world, node_classes)
-    catalog_data = read_types_and_offerings(clients, now, report_error, price_list)
+    catalog_data = read_types_and_offerings(apis, report_error, price_list)
     type_settings = build_capacity_settings(settings)
     problems = list(account_answers.problems)
     answers_by_class = dict(account_answers.node_class_answers)
@@ -151,19 +144,19 @@ def _has_image(node_class: EC2NodeClass, instance_type: InstanceType) -> bool:
     return any(not instance_type.requirements.find_conflict(image.requirements) for image in node_class.resolved_images)
 
 
-def build_account_world(clients: Clients, settings: Settings, clock: Callable[[], datetime]) -> World:
+def build_account_world(apis: AccountApis, settings: Settings) -> World:
     """Return a World that only reads the account."""
     no_client: Any = None
     return World(
         settings=settings,
         kube=no_client,
-        ec2=BotoEc2(clients, clock),
-        parameters=BotoParameterStore(clients),
-        prices=BotoPricingService(clients),
-        eks=BotoEks(clients),
+        ec2=apis.ec2,
+        parameters=apis.parameters,
+        prices=apis.prices,
+        eks=apis.eks,
         mailbox=no_client,
         table=cast("Any", _EmptyTable()),
         bucket=no_client,
-        clock=clock,
+        clock=lambda: apis.queried_at,
         emit=no_client,
     )

@@ -105,11 +105,12 @@ def _load_from_bucket(source: str, problems: list[Problem]) -> Catalog:
 
 def _load_from_account(region: str, cluster: ClusterSnapshot, now: datetime, problems: list[Problem]) -> Catalog:
     """Read the catalog from EC2 and the price list, for each of the node classes of *cluster*."""
-    from cli.aws.market import read_account_catalog  # noqa: PLC0415 - botocore takes a fifth of a second
+    from cli.aws.account_api import build_account_apis  # noqa: PLC0415 - boto3 takes half a second
+    from cli.aws.market import read_account_catalog  # noqa: PLC0415
     from shared.aws.clients import Clients  # noqa: PLC0415
 
     messages: list[str] = []
-    catalog, _ = read_account_catalog(Clients(region), cluster.node_classes, now, messages.append)
+    catalog, _ = read_account_catalog(build_account_apis(Clients(region), now), cluster.node_classes, messages.append)
     problems.extend(Problem(kind="Catalogue", name=region, message=line) for line in messages)
     return catalog
 

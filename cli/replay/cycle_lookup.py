@@ -9,7 +9,6 @@ from typing import Final, get_args
 import msgspec
 
 from cli.journal.journal import S3_SCHEME, Cycle, Journal, open_bucket
-from cli.replay.rerun import REPLAYABLE_FUNCTIONS
 from cli.terminal.errors import InputError
 from shared.errors import NotFound
 from shared.model.cloud_provider.instance_type import Catalog
@@ -21,6 +20,8 @@ from shared.report.journal.journal import JOURNAL_PREFIX
 from shared.store.catalog_format import decode_catalog
 
 LATEST: Final = "latest"
+REPLAYABLE_FUNCTIONS: Final = ("provision", "disrupt", "interrupt", "lifecycle", "catalog")
+"""Functions whose decisions can be replayed."""
 MAX_LISTED_CYCLES: Final = 5
 _TIME_PATTERN: Final = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d)?[T ]?(?P<clock>\d\d(:\d\d){0,2})?(?P<part>\.\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?"

@@ -23,8 +23,6 @@ from shared.model.decisions.decision_requests import DecisionProcess
 from shared.report.journal.decision_record import DecisionInputs, DecisionRecord
 from shared.report.journal.journal import DecisionNote, JournalEntry
 
-REPLAYABLE_FUNCTIONS: Final = ("provision", "disrupt", "interrupt", "lifecycle", "catalog")
-"""Functions whose decisions can be replayed."""
 DECISION_NOTE_KINDS: Final = {"provision": ("Pod",), "interrupt": ("Pod",), "disrupt": ("Command", "Node", "NodePool")}
 """Kinds of the journal notes that belong to the decision, by function."""
 LISTS_READ: Final = {"catalog": ("node_classes",)}

@@ -51,10 +51,11 @@ def is_terminal() -> bool:
 
 
 def get_terminal_width(stream: TextIO) -> int | None:
-    """Return the number of columns of *stream*; None if lines may have any length, as in a file."""
-    if stream.isatty() or os.environ.get("COLUMNS", "").isdecimal():
-        return open_console(stream).width
-    return None
+    """Return $COLUMNS or the number of columns of *stream*; None if lines may have any length, as in a file."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    return open_console(stream).width if stream.isatty() else None
 
 
 def truncate_text(text: str, width: int | None) -> str:

@@ -49,11 +49,15 @@ class RequestChecks:
         if adapters is None:
             adapters = self._adapters_by_function[key] = self._build_adapters(world, function)
         checked_ports = {
-            name: _CheckedPort(self, (function, name), port, adapter)
+            name: self.wrap_port((function, name), port, adapter)
             for name, adapter in adapters.items()
             if (port := getattr(world, name)) is not None
         }
         return msgspec.structs.replace(world, emit=self._check_log_lines(world.emit, function), **checked_ports)
+
+    def wrap_port(self, caller: tuple[str, str], port: object, adapter: object) -> Any:  # noqa: ANN401 - any port
+        """Return *port* with a check in front: *adapter* makes the request of each call; *caller* identifies both."""
+        return _CheckedPort(self, caller, port, adapter)
 
     def check_call(
         self,

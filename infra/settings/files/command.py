@@ -83,6 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--folder", type=Path, default=CLUSTERS_FOLDER, help="folder of the settings files")
     options = parser.parse_intermixed_args(arguments)
+    if not options.cluster:
+        sys.stderr.write('make settings: name the cluster: make settings CLUSTER=prod SET="mode=plan"\n')
+        return 2
     try:
         path = get_settings_path(options.cluster, options.folder)
         values = (read_old_settings(options.old) if options.old else {}) | parse_assignments(options.settings)

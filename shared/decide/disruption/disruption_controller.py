@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import msgspec
 
+from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
 from shared.decide.disruption.budgets.workload_cooldown import WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
@@ -149,7 +150,7 @@ class _DisruptionController:
                 empty_candidates.append(candidate)
                 context.budget_tracker.reserve((candidate,))
             else:
-                self._verdicts[candidate.name] = self._block_over_budget(candidate, EMPTY_REASON)
+                self._verdicts[candidate.name] = _block_over_budget(candidate, EMPTY_REASON, context.budget_tracker)
         for proposed_command in build_emptiness_commands(empty_candidates):
             self._cooldown.reserve(proposed_command.targets)
             self._add_commands((proposed_command,))
@@ -245,7 +246,9 @@ class _DisruptionController:
         self._add_commands(proposed_commands)
         self._verdicts |= consolidation.kept_verdicts
         for candidate in consolidation.candidates_over_budget:
-            self._verdicts[candidate.name] = self._block_over_budget(candidate, UNDERUTILIZED_REASON)
+            self._verdicts[candidate.name] = _block_over_budget(
+                candidate, UNDERUTILIZED_REASON, consolidation.budget_tracker
+            )
         return next(iter(consolidation.unreached), "")
 
     def _build_consolidation(self, eligible: list[Candidate], evaluator: BalancedEvaluator) -> Consolidation:
@@ -284,9 +287,7 @@ class _DisruptionController:
             node=candidate.name, reason="Paused", message=f"disruption for reason {reason} is paused{pool_text}"
         )
 
-    def _block_over_budget(self, candidate: Candidate, reason: str) -> BlockedVerdict:
-        return BlockedVerdict(
-            node=candidate.name,
-            reason="Budget",
-            message=self._context.budget_tracker.explain_exhausted_budget(candidate.pool, reason),
-        )
+
+def _block_over_budget(candidate: Candidate, reason: str, budget_tracker: BudgetTracker) -> BlockedVerdict:
+    message = budget_tracker.explain_exhausted_budget(candidate.pool, reason)
+    return BlockedVerdict(node=candidate.name, reason="Budget", message=message)

@@ -3,17 +3,21 @@
 import gzip
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from cli.aws.account_api import AccountApis, build_account_apis
 from cli.main import main
-from shared.aws.on_demand_prices import BotoPricingService
+from shared.aws.clients import Clients
 from shared.errors import Unreachable
 from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud
+from sim.cloud.in_process_aws import CloudPricing
 from sim.time.virtual_clock import Clock
 from tests.support.cli.cli_objects import CATALOGUE
 from tests.unit.cli.planning.test_catalog_source import NODE_CLASS
@@ -25,9 +29,7 @@ def run_catalog(*arguments: str) -> int:
     return main(["catalog", *arguments])
 
 
-@pytest.mark.loopback
-def test_catalog_build_reads_the_embedded_cloud_over_http(tmp_path: Path, capsys: Capture) -> None:
-    before = dict(os.environ)
+def test_catalog_build_reads_the_embedded_cloud(tmp_path: Path, capsys: Capture) -> None:
     classes, path = tmp_path / "class.yaml", tmp_path / "catalogue.json"
     classes.write_text(yaml.safe_dump(NODE_CLASS))
     assert run_catalog("build", "--embedded", "-o", str(path), "-f", str(classes), "--region", "eu-west-1") == 0
@@ -35,7 +37,7 @@ def test_catalog_build_reads_the_embedded_cloud_over_http(tmp_path: Path, capsys
     assert captured.out == ""
     assert "eu-west-1, " in captured.err
     assert "types in 3 zones for default" in captured.err
-    assert " AWS API calls, " in captured.err
+    assert ", simulated AWS APIs, " in captured.err
     catalogue: dict[str, Any] = json.loads(path.read_bytes())
     assert {
         offering["zone"]
@@ -47,7 +49,6 @@ def test_catalog_build_reads_the_embedded_cloud_over_http(tmp_path: Path, capsys
         "eu-west-1c",
     }
     assert len(catalogue["nodeClasses"]["default"]) > 700
-    assert dict(os.environ) == before
 
     assert run_catalog("show", str(path), "m5.large") == 0
     output = capsys.readouterr().out
@@ -56,7 +57,6 @@ def test_catalog_build_reads_the_embedded_cloud_over_http(tmp_path: Path, capsys
     assert "eu-west-1a on-demand: $0." in output
 
 
-@pytest.mark.loopback
 def test_compressed_catalog_can_be_built_and_shown(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "catalogue.json.gz"
     assert run_catalog("build", "--embedded", "-o", str(path)) == 0
@@ -69,7 +69,6 @@ def test_compressed_catalog_can_be_built_and_shown(tmp_path: Path, capsys: Captu
     assert "x9.large: not in" in capsys.readouterr().err
 
 
-@pytest.mark.loopback
 def test_saved_price_list_is_used_when_pricing_is_unreachable_and_its_age_reported(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +81,7 @@ def test_saved_price_list_is_used_when_pricing_is_unreachable_and_its_age_report
     def raise_unreachable(*_: object) -> None:
         raise Unreachable("nobody there")
 
-    monkeypatch.setattr(BotoPricingService, "get_on_demand_prices", raise_unreachable)
+    monkeypatch.setattr(CloudPricing, "get_on_demand_prices", raise_unreachable)
     assert run_catalog("build", "--embedded", "-o", str(path)) == 1
     errors = capsys.readouterr().err
     assert "on-demand prices: Unreachable: nobody there: check --region" in errors
@@ -103,6 +102,30 @@ def test_saved_price_list_is_used_when_pricing_is_unreachable_and_its_age_report
 
 
 @pytest.mark.loopback
+def test_embedded_catalog_equals_the_one_read_over_http(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Same cloud, two ways: `--embedded` in process, and an account whose endpoint is the cloud."""
+    cloud, classes = Cloud(Clock(), cluster="demo"), tmp_path / "class.yaml"
+    classes.write_text(yaml.safe_dump(NODE_CLASS))
+    files = [tmp_path / "embedded.json", tmp_path / "http.json"]
+    assert run_catalog("build", "--embedded", "-o", str(files[0]), "-f", str(classes)) == 0
+    capsys.readouterr()
+
+    @contextmanager
+    def open_cloud_over_http(*_: object, **__: object) -> Iterator[AccountApis]:
+        with EmbeddedAws(cloud) as server:
+            clients = Clients("us-east-1", endpoint_url=server.url)
+            yield build_account_apis(clients, cloud.clock.get_time())
+            clients.close()
+
+    monkeypatch.setattr("cli.catalog.command.open_apis", open_cloud_over_http)
+    assert run_catalog("build", "-o", str(files[1]), "-f", str(classes)) == 0
+    assert " AWS API calls, " in capsys.readouterr().err
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.loopback
 def test_prices_are_read_in_the_region_of_the_credentials(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -119,7 +142,6 @@ def test_unknown_region_is_reported_with_the_region_flag(monkeypatch: pytest.Mon
     assert "the region is unknown: add --region" in capsys.readouterr().err
 
 
-@pytest.mark.loopback
 def test_unreadable_node_class_is_reported_and_the_others_are_written(tmp_path: Path, capsys: Capture) -> None:
     bad = json.loads(json.dumps(NODE_CLASS)) | {"metadata": {"name": "bad"}}
     bad["spec"]["blockDeviceMappings"] = [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "much"}}]
@@ -130,7 +152,6 @@ def test_unreadable_node_class_is_reported_and_the_others_are_written(tmp_path: 
     assert set(json.loads(gzip.decompress(path.read_bytes()))["nodeClasses"]) == {"default"}
 
 
-@pytest.mark.loopback
 def test_node_class_uses_its_matching_subnets_and_a_class_without_subnets_is_reported(
     tmp_path: Path, capsys: Capture
 ) -> None:
@@ -146,11 +167,10 @@ def test_node_class_uses_its_matching_subnets_and_a_class_without_subnets_is_rep
     assert "types in 3 zones for default" in errors
 
 
-@pytest.mark.loopback
 def test_instance_types_without_an_on_demand_price_are_reported_without_failing(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(BotoPricingService, "get_on_demand_prices", lambda *_: {"m5.large": 0.1})
+    monkeypatch.setattr(CloudPricing, "get_on_demand_prices", lambda *_: {"m5.large": 0.1})
     assert run_catalog("build", "--embedded", "-o", str(tmp_path / "c.json.gz")) == 0
     assert "types without on-demand price: a1.2xlarge, a1.4xlarge, a1.large and 1,362 more" in capsys.readouterr().err
 
@@ -160,7 +180,7 @@ def test_unwritable_output_is_reported_before_any_aws_call(
     action: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "cli.catalog.command.open_clients",
+        "cli.catalog.command.open_apis",
         lambda *_, **__: pytest.fail("the account is asked though nothing can be written"),
     )
     assert run_catalog(action, "-o", str(tmp_path / "none" / "c.json")) == 1
@@ -173,7 +193,6 @@ def test_unwritable_output_is_reported_before_any_aws_call(
     assert "c.json: is not writable" in capsys.readouterr().err
 
 
-@pytest.mark.loopback
 def test_full_disk_is_reported(capsys: Capture) -> None:
     assert run_catalog("prices", "--embedded", "-o", "/dev/full") == 1
     assert "/dev/full: No space left on device: name another file with -o" in capsys.readouterr().err
@@ -197,7 +216,6 @@ def test_catalog_show_prints_json_for_the_catalog_or_one_instance_type(tmp_path:
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.loopback
 def test_unreadable_input_is_reported(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     assert run_catalog("build", "--embedded", "-o", "-", "-f", str(tmp_path / "pod.yaml")) == 1

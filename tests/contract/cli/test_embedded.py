@@ -1,7 +1,6 @@
-"""Commands that read the instance types of an account over HTTP: about a thousand types."""
+"""Commands that read the instance types of an account: about a thousand types."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -39,13 +38,11 @@ def test_plan_reads_instance_types_from_the_account(
     assert all(node["cheapest"]["zone"].startswith("us-east-1") for node in plan["newNodes"])
 
 
-def test_embedded_node_class_resolution_keeps_the_aws_credentials_environment(
+def test_embedded_node_class_resolution_lists_the_instance_types_of_a_region(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
     for name in ("CLUSTER_NAME", "JOINER_INSTANCE_PROFILE", "FEATURE_GATES"):
         monkeypatch.delenv(name, raising=False)
     assert main(["nodeclass", "resolve", "-f", "examples/nodeclass/al2023.yaml", "--embedded", "-o", "json"]) == 0
     [node_class] = json.loads(capsys.readouterr().out)
     assert len(node_class["instanceTypes"]) > 1000
-    assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"

@@ -1,6 +1,6 @@
 """Commands for real clusters run where the dependency group `sim` is not installed.
 
-Imports within functions are held by an import contract: only the embedded cloud of `cli.aws.session` leads to `sim`.
+Imports within functions are held by an import contract: only `cli.aws.embedded_api` leads to `sim`.
 """
 
 import subprocess

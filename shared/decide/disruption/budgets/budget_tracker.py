@@ -97,18 +97,19 @@ class BudgetTracker:
         pool_allowed = self.get_allowed(pool, reason)
         if pool_allowed.problem:
             return f"NodePool {pool.name}: {pool_allowed.problem}"
-        if self._get_allowed_in_cluster(reason).problem:
-            return self._get_allowed_in_cluster(reason).problem
+        allowed_in_cluster = self._get_allowed_in_cluster(reason)
+        if allowed_in_cluster.problem:
+            return allowed_in_cluster.problem
         disrupting_count = self._count_by_pool.get(
             pool.name, DisruptionCount()
         ).disrupting + self._reserved_by_pool.get(pool.name, 0)
-        if pool_allowed.count - disrupting_count <= 0:
+        if pool_allowed.count <= disrupting_count or allowed_in_cluster.count >= UNLIMITED_DISRUPTIONS:
             pool_text = (
                 f"NodePool {pool.name} allows {format_count(pool_allowed.count, 'node')} at a time for reason {reason}"
             )
             return f"{pool_text}, {disrupting_count} are {_DISRUPTING_TEXT}"
         count, cluster_disrupting_count = (
-            self._get_allowed_in_cluster(reason).count,
+            allowed_in_cluster.count,
             self._cluster_count.disrupting + sum(self._reserved_by_pool.values()),
         )
         cluster_text = f"the cluster allows {format_count(count, 'node')} at a time for reason {reason}"

@@ -7,6 +7,7 @@ remaining nodes, alone or together, by one new node.
 
 from collections.abc import Iterable, Sequence
 
+from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import explain_delete_only, is_delete_only
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
@@ -36,6 +37,11 @@ class Consolidation:
     def unreached(self) -> list[str]:
         """Names of candidates that were not reached within the time limit, in order."""
         return self._context.unreached_names
+
+    @property
+    def budget_tracker(self) -> BudgetTracker:
+        """The budgets, of which the commands of this consolidation have used their share."""
+        return self._context.budget_tracker
 
     @property
     def candidates_over_budget(self) -> list[Candidate]:

@@ -60,7 +60,7 @@ def test_the_first_run_writes_all_settings_as_comments_and_a_second_run_changes_
         (["prod", "mode"], "'mode' is not like NAME=VALUE"),
         (["prod", "network=private"], "network is private: set subnets"),
         (["a,b"], "'a,b' is not the name of a cluster"),
-        ([""], "'' is not the name of a cluster"),
+        ([""], "name the cluster: make settings CLUSTER=prod"),
         (["prod", "--from", "missing.json"], "missing.json is not a cdk.json"),
     ],
 )

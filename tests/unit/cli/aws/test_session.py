@@ -5,7 +5,7 @@ from datetime import UTC
 
 import pytest
 
-from cli.aws.session import describe_fault, get_default_region, open_clients
+from cli.aws.session import describe_fault, get_default_region, open_apis, open_clients
 from cli.terminal.errors import InputError
 from shared.errors import Fault, Forbidden, NotFound, Throttled, Unreachable
 
@@ -31,39 +31,45 @@ def test_region_comes_from_the_flag_then_the_environment(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with open_clients(region, embedded=False) as (clients, now):
+    with open_clients(region) as (clients, now):
         assert (clients.region, now.tzinfo) == (expected_region, UTC)
 
 
 @pytest.mark.usefixtures("nowhere")
 def test_missing_region_is_rejected_with_a_hint() -> None:
     assert get_default_region() == ""
-    with pytest.raises(InputError, match=r"add --region, or set \$AWS_REGION"), open_clients("", embedded=False):
+    with pytest.raises(InputError, match=r"add --region, or set \$AWS_REGION"), open_clients(""):
         pass
 
 
 @pytest.mark.parametrize("region", ["xx", "../us-east-1", "us east 1", "US-EAST-1", "us-east-1a"])
 @pytest.mark.parametrize("is_embedded", [True, False])
 def test_malformed_region_is_rejected(region: str, *, is_embedded: bool) -> None:
-    with pytest.raises(InputError, match="is not a region: write it"), open_clients(region, embedded=is_embedded):
+    with pytest.raises(InputError, match="is not a region: write it"), open_apis(region, embedded=is_embedded):
         pass
 
 
 @pytest.mark.parametrize("region", ["mars-north-1", "us-gov-west-1"])
 def test_embedded_cloud_rejects_unknown_regions(region: str) -> None:
-    with pytest.raises(InputError, match="has no such region: try us-east-1"), open_clients(region, embedded=True):
+    with pytest.raises(InputError, match="has no such region: try us-east-1"), open_apis(region, embedded=True):
         pass
 
 
-@pytest.mark.loopback
-def test_embedded_cloud_restores_the_aws_credentials_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    with open_clients("eu-west-1", embedded=True) as (clients, _):
-        assert clients.region == "eu-west-1"
-        assert os.environ["AWS_ACCESS_KEY_ID"] == "embedded"
-    assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
-    assert "AWS_SECRET_ACCESS_KEY" not in os.environ
+def test_embedded_cloud_needs_neither_credentials_nor_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "a profile that does not exist")
+    before = dict(os.environ)
+    with open_apis("", embedded=True, cluster="shop") as apis:
+        assert (apis.region, apis.eks.describe_cluster("shop").name, apis.call_counts) == ("us-east-1", "shop", None)
+        assert apis.list_published_prices("us-east-1") == apis.prices.get_on_demand_prices("us-east-1")
+    assert dict(os.environ) == before
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_account_apis_call_the_given_region() -> None:
+    with open_apis("eu-west-1", embedded=False) as apis:
+        assert (apis.region, apis.queried_at.tzinfo) == ("eu-west-1", UTC)
+        assert apis.call_counts is not None
+        assert apis.call_counts() == {}
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,13 @@ def test_page_fits_a_narrow_terminal(files: list[str], capsys: Out, monkeypatch:
     assert "there may be more steps" in page
 
 
+def test_blocked_node_names_the_budget_that_the_steps_of_the_same_run_use_up(capsys: Out) -> None:
+    example = ("-f", "examples/cluster", "--instance-types", "examples/catalogue.json")
+    assert main(["consolidate", *example, "--steps", "1"]) == 0
+    page = capsys.readouterr().out
+    assert "NodePool default allows 2 nodes at a time for reason Underutilized, 2 are terminating or not Ready" in page
+
+
 def test_fleet_without_nodes_has_nothing_to_consolidate(tmp_path: Path, capsys: Out) -> None:
     waiting = make_pod("alone", "", "1") | {"status": {"phase": "Pending"}}
     assert main(["consolidate", *write_fleet(tmp_path, POOL, waiting)]) == 0

@@ -38,7 +38,7 @@ def test_findings_page_has_groups_fixes_and_a_summary() -> None:
     assert "  fail   permissions      ClusterRoleBinding joiner-functions is missing\n" in text
     assert f"\n{' ' * 26}To fix: deploy the stack again (docs/installer.md)\n" in text
     assert "  unseen identity " in text
-    assert text.endswith("skipped: the moon\n24 ok, 1 unknown, 1 failed\n") or " ok, 1 unknown, 1 failed\n" in text
+    assert text.endswith("skipped: the moon\n24 ok, 1 unseen, 1 failed\n") or " ok, 1 unseen, 1 failed\n" in text
     assert max(map(len, text.splitlines())) <= 130
 
 
@@ -78,8 +78,8 @@ def by_heart(monkeypatch: pytest.MonkeyPatch) -> ByHeart:
     clients = ByHeart()
 
     @contextmanager
-    def open_canned_clients(region: str, *, embedded: bool) -> Iterator[tuple[ByHeart, datetime]]:
-        assert (region, embedded) == ("eu-west-1", False)
+    def open_canned_clients(region: str) -> Iterator[tuple[ByHeart, datetime]]:
+        assert region == "eu-west-1"
         yield clients, NOW
 
     monkeypatch.setattr(cli.aws.session, "open_clients", open_canned_clients)

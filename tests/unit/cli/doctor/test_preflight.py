@@ -150,8 +150,8 @@ def account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ByHeart:
     clients = ByHeart(**build_preflight_responses())
 
     @contextmanager
-    def open_canned_clients(region: str, *, embedded: bool) -> Iterator[tuple[ByHeart, datetime]]:
-        assert (bool(region), embedded) == (True, False)
+    def open_canned_clients(region: str) -> Iterator[tuple[ByHeart, datetime]]:
+        assert region
         yield clients, NOW
 
     monkeypatch.setattr(cli.aws.session, "open_clients", open_canned_clients)

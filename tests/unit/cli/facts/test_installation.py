@@ -199,8 +199,8 @@ def by_heart(monkeypatch: pytest.MonkeyPatch) -> list[ByHeart]:
     opened = [build_account(settings={"DISRUPTION": "plan"})]
 
     @contextmanager
-    def open_it(region: str, *, embedded: bool) -> Iterator[tuple[ByHeart, datetime]]:
-        assert (region, embedded) == ("eu-west-1", False)
+    def open_it(region: str) -> Iterator[tuple[ByHeart, datetime]]:
+        assert region == "eu-west-1"
         yield opened[0], NOW
 
     monkeypatch.setattr(cli.aws.session, "open_clients", open_it)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cli.history import recorded_history, session, table_history
+from cli.history import recorded_history, session
 from cli.history.history_completion import merge_histories
 from cli.history.recorded_history import HistoryBuilder, list_known_hours
 from cli.journal import journal
@@ -197,6 +197,12 @@ def test_show_lists_workloads_and_run_times_of_the_table(table: MemoryTable, cap
     assert "CronJob shop/report" in output
 
 
+def test_workload_without_a_known_hour_has_no_mean(capsys: Out) -> None:
+    assert main(["history", "show", "--journal", "examples/journal"]) == 0
+    [row] = [line.split() for line in capsys.readouterr().out.splitlines() if "default/training" in line]
+    assert row == ["Deployment", "default/training", "-", "0", "-", "-", "1000m", "0", "B"]
+
+
 @pytest.mark.parametrize("name", ["web", "shop/web", "statefulset/shop/web", "StatefulSet shop/web"])
 def test_show_of_a_workload_has_hours_and_a_forecast_with_its_error(name: str, table: MemoryTable, capsys: Out) -> None:
     history = Recorder().run()
@@ -274,7 +280,7 @@ def test_bucket_of_the_stack_is_the_default_journal(
         raise InputError(f"--journal {source}: read")
 
     monkeypatch.delenv("JOINER_BUCKET_NAME", raising=False)
-    monkeypatch.setattr(table_history, "list_stack_resources", lambda *_: resources)
+    monkeypatch.setattr("cli.facts.stack.list_stack_resources", lambda *_: resources)
     monkeypatch.setattr(journal, "open_bucket", fail_to_open)
     assert main(["history", "build", "--cluster", "prod", "--region", "us-east-1"]) == 1
     assert words in capsys.readouterr().err
@@ -284,7 +290,7 @@ def test_table_of_the_stack_is_used(monkeypatch: pytest.MonkeyPatch, capsys: Out
     from shared.aws import dynamodb  # noqa: PLC0415 - imported by the command when it runs
 
     resources = (("AWS::DynamoDB::Table", "Table", "joiner-prod-table"), ("AWS::S3::Bucket", "Bucket", "b"))
-    monkeypatch.setattr(table_history, "list_stack_resources", lambda *_: resources)
+    monkeypatch.setattr("cli.facts.stack.list_stack_resources", lambda *_: resources)
     monkeypatch.setattr(dynamodb.DynamoTable, "read", lambda *_: None)
     assert main(["history", "show", "--cluster", "prod", "--region", "us-east-1"]) == 1
     assert "table joiner-prod-table has no workload history" in capsys.readouterr().err

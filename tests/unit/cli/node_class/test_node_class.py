@@ -4,16 +4,16 @@ import json
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from cli.aws.account_api import AccountApis, build_account_apis
+from cli.aws.session import open_apis
 from cli.main import main
 from cli.node_class import command, resolution
-from shared.aws.clients import Clients
 from shared.model.cloud_provider.regional_offerings import RegionalOfferings
 from shared.model.ec2.account import CapacityReservation, Image, PlacementGroup
 from shared.model.ec2.instance_type_info import InstanceTypeInfo
@@ -56,10 +56,10 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Cloud:
     get_embedded_aws().reset(fresh_cloud)
 
     @contextmanager
-    def open_fake_clients(*_: object, **__: object) -> Iterator[tuple[Clients, datetime]]:
-        yield get_clients(), fresh_cloud.clock.get_time()
+    def open_cloud_over_http(*_: object, **__: object) -> Iterator[AccountApis]:
+        yield build_account_apis(get_clients(), fresh_cloud.clock.get_time())
 
-    monkeypatch.setattr(command, "open_clients", open_fake_clients)
+    monkeypatch.setattr(command, "open_apis", open_cloud_over_http)
     monkeypatch.setattr(resolution, "read_types_and_offerings", lambda *_: SOLD)
     for name in ("CLUSTER_NAME", "JOINER_INSTANCE_PROFILE", "FEATURE_GATES"):
         monkeypatch.delenv(name, raising=False)
@@ -276,3 +276,23 @@ def test_help_has_examples(capsys: Out) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["nodeclass", "resolve", "--help"])
     assert "joiner nodeclass resolve -f examples/nodeclass/al2023.yaml --embedded" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({}, ""),
+        ({"tags": {f"team-{number}": "a" for number in range(60)}}, "ec2:CreateFleet: TagLimitExceeded"),
+        ({"role": None, "instanceProfile": "two words"}, "InstanceProfileNotFound: spec.instanceProfile"),
+        ({"amiFamily": "Custom", "amiSelectorTerms": [{"ssmParameter": "two words"}]}, "Invalid parameter name"),
+    ],
+)
+def test_embedded_cloud_reports_in_process_what_aws_rejects_over_http(
+    spec: dict[str, Any], words: str, cloud: Cloud, tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del cloud
+    path = write_node_class(tmp_path, **spec)
+    over_http = (run_resolve(path), capsys.readouterr())
+    assert words in over_http[1].err
+    monkeypatch.setattr(command, "open_apis", open_apis)
+    assert (run_resolve(path), capsys.readouterr()) == over_http
