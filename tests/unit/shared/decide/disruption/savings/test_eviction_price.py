@@ -11,6 +11,7 @@ from shared.decide.disruption.disruption_controller import DisruptionDecision
 from shared.decide.disruption.savings.disruption_cost import NODE_OVERLAP_PERIOD
 from shared.model.core.labels import COMMAND, DO_NOT_DISRUPT, EVICTION_PRICE, POD_DELETION_COST
 from shared.model.core.metadata import ObjectMeta, OwnerReference, build_pairs
+from shared.model.decisions.workload_history import DemandForecast, HourlyDemand
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import NOW, make_node_pool
@@ -188,6 +189,19 @@ def test_launch_in_the_node_pool_ends_the_quiet_period_if_evictions_have_a_price
     )
     cluster = make_fleet(node, ROOMY, make_launched_node(launch_minutes, **annotations))
     assert bool(decide_disruption(cluster, DisruptionSettings(eviction_price_usd=price)).commands) is goes
+
+
+@pytest.mark.parametrize(
+    ("launch_minutes", "goes"), [(11.9, False), (12, True)], ids=["recent launch", "earlier launch"]
+)
+def test_forecast_does_not_outlast_the_time_since_the_last_launch(launch_minutes: float, *, goes: bool) -> None:
+    """A forecast of hourly means knows no changes within an hour: capacity that was just missing may be again."""
+    hour = HourlyDemand(cpu_milli=0, memory_bytes=0, cpu_error_milli=0, memory_error_bytes=0)
+    forecast = DemandForecast(pool="default", starts_at=NOW, hours=(hour,) * 24, weeks=4)
+    node = with_quiet_minutes(1, make_node_with_pods("a", make_web_pod("1", "200m"), make_web_pod("3", "200m")))
+    settings = DisruptionSettings(eviction_price_usd=0.02, forecasts=(forecast,))
+    cluster = make_fleet(node, ROOMY, make_launched_node(launch_minutes))
+    assert bool(decide_disruption(cluster, settings).commands) is goes
 
 
 @pytest.mark.parametrize(
