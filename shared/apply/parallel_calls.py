@@ -32,21 +32,21 @@ class _CallQueue:
     def __init__(self, groups: Iterable[Iterable[int]]) -> None:
         self.error: BaseException | None = None
         iterators = [iter(group) for group in groups]
-        self._ready = [(position, rest) for rest in iterators for position in _take_next(rest)]
+        self._ready = [(position, group) for group in iterators for position in _take_next(group)]
         heapify(self._ready)
         self._running_count = 0
         self._condition = Condition()
 
     def perform_all(self, perform: Callable[[int], None]) -> None:
         """Perform positions until none is left or one has failed."""
-        while (taken := self._take()) is not None:
-            position, rest = taken
+        while (ready_call := self._take()) is not None:
+            position, group = ready_call
             error: BaseException | None = None
             try:
                 perform(position)
             except BaseException as raised:  # noqa: BLE001 - raised again in the caller's thread
                 error = raised
-            self._finish(rest, error)
+            self._finish(group, error)
 
     def _take(self) -> tuple[int, Iterator[int]] | None:
         """Return the lowest position that can be performed, after a wait if needed; None at the end."""
@@ -58,17 +58,17 @@ class _CallQueue:
             self._running_count += 1
             return heappop(self._ready)
 
-    def _finish(self, rest: Iterator[int], error: BaseException | None) -> None:
+    def _finish(self, group: Iterator[int], error: BaseException | None) -> None:
         with self._condition:
             self._running_count -= 1
             self.error = self.error or error
-            for position in _take_next(rest):
-                heappush(self._ready, (position, rest))
+            for position in _take_next(group):
+                heappush(self._ready, (position, group))
             self._condition.notify_all()
 
 
-def _take_next(rest: Iterator[int]) -> tuple[int, ...]:
-    """Return the next position of *rest*, or an empty tuple."""
-    for position in rest:
+def _take_next(group: Iterator[int]) -> tuple[int, ...]:
+    """Return the next position of *group*, or an empty tuple."""
+    for position in group:
         return (position,)
     return ()

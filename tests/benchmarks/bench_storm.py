@@ -1,7 +1,8 @@
 """EC2 interrupts all instances within a minute: are they drained within two minutes, and what does that cost?
 
 ``python -m tests.benchmarks.bench_storm 1000``; one pod on each instance. Virtual time passes in functions as well: the
-processor time that this process spends for a function, and `CALL_DELAY` for each of its calls. A function's effects
+processor time that this process spends for a function, and `CALL_DELAY` for each of its calls. Kubernetes writes in a
+row are parallel (`count_delays`); a second argument sets how many, 1 for one after the other. A function's effects
 happen at its beginning all the same, so drains appear shorter than they are by the duration of their last functions.
 """
 
@@ -9,11 +10,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from math import ceil
 from time import process_time
 from typing import Any, Final
 
 import msgspec
 
+from shared.kubernetes.client import MAX_CONNECTIONS
 from shared.ports.world import World
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.invocation import Event
@@ -32,6 +35,8 @@ SECONDS_PER_MINUTE: Final = 60
 GRACE_PERIOD_SECONDS: Final = 30
 CALL_DELAY: Final = timedelta(milliseconds=10)
 """Duration of one call to Kubernetes or AWS."""
+MAX_WRITES_PER_CLAIM: Final = 6
+"""The most writes in a row about one NodeClaim, its Node and its pod, which are never at the same time."""
 NODES_PATH: Final = "/api/v1/nodes/"
 DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 
@@ -64,18 +69,20 @@ class StormResult(msgspec.Struct, frozen=True, kw_only=True):
 class MeasuredWorld(EmbeddedWorld):
     """A world in which functions take time."""
 
+    max_parallel_calls = MAX_CONNECTIONS
+
     def start_functions(self, clock: Clock, seed: int) -> None:
         """Start schedules and queue deliveries."""
         self.work: dict[str, FunctionWork] = defaultdict(FunctionWork)
         self.tainted: dict[str, tuple[datetime, float]] = {}
         """By node name: when the function that tainted the node was called, and how long it took until then."""
-        self._began, self._calls = 0.0, 0
+        self._began, self._calls, self._delays, self._writes_in_row = 0.0, 0, 0, 0
         self.tap = self._on_port_call
         self.runtime = LambdaRuntime(clock, self.wiring, self._build_world, seed, get_duration=self._measure_duration)
         self.cloud.events.subscribe(self.runtime.put_event)
 
     def _build_world(self, function: str, environment: dict[str, str]) -> World:
-        self._began, self._calls = process_time(), 0
+        self._began, self._calls, self._delays, self._writes_in_row = process_time(), 0, 0, 0
         return super()._build_world(function, environment)
 
     def _measure_duration(self, function: str, event: Event) -> timedelta:
@@ -86,7 +93,7 @@ class MeasuredWorld(EmbeddedWorld):
             work.call_count + self._calls,
             work.processor_seconds + processor_seconds,
         )
-        duration = timedelta(seconds=processor_seconds) + self._calls * CALL_DELAY
+        duration = timedelta(seconds=processor_seconds) + self._get_call_time()
         work.max_processor_seconds, work.max_duration_seconds = (
             max(work.max_processor_seconds, processor_seconds),
             max(work.max_duration_seconds, duration.total_seconds()),
@@ -96,12 +103,30 @@ class MeasuredWorld(EmbeddedWorld):
     def _on_port_call(self, call: PortCall) -> None:
         if call.phase == "before":
             self._calls += 1
+            if call.port == "kube" and call.method in ("create", "patch", "delete"):
+                self._writes_in_row += 1
+            else:
+                self._delays += count_delays(self._writes_in_row, self.max_parallel_calls) + 1
+                self._writes_in_row = 0
         elif call.method == "patch" and call.detail.startswith(NODES_PATH):
             name = call.detail.removeprefix(NODES_PATH)
             taints = self.cluster.api.get("nodes", name)["spec"].get("taints", ())
             if name not in self.tainted and any(taint["key"] == DISRUPTED_TAINT for taint in taints):
-                taint_seconds = process_time() - self._began + self._calls * CALL_DELAY.total_seconds()
+                taint_seconds = process_time() - self._began + self._get_call_time().total_seconds()
                 self.tainted[name] = (self.clock.get_time(), taint_seconds)
+
+    def _get_call_time(self) -> timedelta:
+        """Return how long the calls of the invocation took so far."""
+        return (self._delays + count_delays(self._writes_in_row, self.max_parallel_calls)) * CALL_DELAY
+
+
+def count_delays(write_count: int, max_parallel_calls: int) -> int:
+    """Return how many times a call's duration *write_count* Kubernetes writes in a row take.
+
+    >>> [count_delays(count, 16) for count in (0, 1, 5, 20, 160, 161)]
+    [0, 1, 5, 6, 10, 11]
+    """
+    return max(ceil(write_count / max_parallel_calls), min(write_count, MAX_WRITES_PER_CLAIM))
 
 
 def run_storm(count: int, seed: int = 0) -> StormResult:
@@ -192,4 +217,5 @@ def _get_instance_id(node: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    MeasuredWorld.max_parallel_calls = int(sys.argv[2]) if len(sys.argv) > 2 else MAX_CONNECTIONS
     sys.stdout.write("".join(f"{line}\n" for line in format_result(run_storm(int(sys.argv[1])))))

@@ -30,7 +30,7 @@ class SlowHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     rejected_tokens: ClassVar[tuple[str, ...]]
     throttled_count: ClassVar[int]
-    awaited: ClassVar[Barrier]
+    first_responses: ClassVar[Barrier]
     """The first requests, which get their responses together."""
     lock: ClassVar[Lock]
     request_count: ClassVar[int]
@@ -46,8 +46,8 @@ class SlowHandler(BaseHTTPRequestHandler):
         with self.lock:
             number = self.request_count
             SlowHandler.request_count += 1
-        if number < self.awaited.parties:
-            self.awaited.wait(30)
+        if number < self.first_responses.parties:
+            self.first_responses.wait(30)
         time.sleep(0.005)
         is_rejected = self.headers.get("Authorization") in self.rejected_tokens
         self.send_response(401 if is_rejected else 429 if number < self.throttled_count else 200)
@@ -64,7 +64,7 @@ class SlowHandler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    SlowHandler.rejected_tokens, SlowHandler.throttled_count, SlowHandler.awaited = (), 0, Barrier(1)
+    SlowHandler.rejected_tokens, SlowHandler.throttled_count, SlowHandler.first_responses = (), 0, Barrier(1)
     SlowHandler.lock, SlowHandler.request_count, SlowHandler.connection_count = Lock(), 0, 0
     yield from run_server(SlowHandler)
 
@@ -93,7 +93,7 @@ def test_all_connections_stay_open_for_the_next_calls(endpoint: str) -> None:
 def test_token_that_is_rejected_in_many_threads_is_renewed_once(endpoint: str) -> None:
     tokens = ["old"]
     renewals: list[str] = []
-    SlowHandler.rejected_tokens, SlowHandler.awaited = ("Bearer old",), Barrier(8)
+    SlowHandler.rejected_tokens, SlowHandler.first_responses = ("Bearer old",), Barrier(8)
 
     def renew() -> None:
         renewals.append(tokens[-1])
@@ -113,7 +113,7 @@ def test_rejected_new_token_is_not_renewed_for_every_call(endpoint: str) -> None
 
 
 def test_calls_that_are_throttled_together_wait_together_and_succeed(endpoint: str) -> None:
-    SlowHandler.throttled_count, SlowHandler.awaited = 8, Barrier(8)
+    SlowHandler.throttled_count, SlowHandler.first_responses = 8, Barrier(8)
     now, all_wait, waits = [datetime.now(UTC)], Barrier(MAX_CONNECTIONS), list[float]()
 
     def wait(seconds: float) -> None:
