@@ -23,6 +23,7 @@ from shared.model.decisions.action import (
     PublishEvent,
     RegisterNode,
     SetDeletionCost,
+    TagInstance,
     TaintNode,
 )
 
@@ -45,8 +46,10 @@ def group_independent_actions(
 
     Every action of a stage is performed before the next stage begins. A stage is a run of NodeClaim creations, a run of
     other Kubernetes writes, a run of unavailable offerings (one group), or one action of another type: calls to AWS,
-    follow-ups, and writes that need the lease checked each time. *claim_by_node* has the NodeClaim of each Node, by
-    name. Positions and groups are in the order of *actions*.
+    follow-ups, and writes that need the lease checked each time. Tags of instances are one group among the writes: no
+    other action of a decision depends on them, and EC2 limits the rate of such calls.
+
+    *claim_by_node* has the NodeClaim of each Node, by name. Positions and groups are in the order of *actions*.
 
     >>> from shared.model.decisions.action import TerminateInstances
     >>> taint = TaintNode(name="n", resource_version="", taints=())
@@ -91,6 +94,7 @@ def _classify(action: Action) -> StageKind:
             | DeletePod()
             | DeleteObject()
             | PublishEvent()
+            | TagInstance()
         ):
             return "writes"
         case _:
@@ -145,5 +149,5 @@ def _list_objects(action: Action, claim_by_node: Mapping[str, str]) -> Iterable[
             namespace = action.namespace if isinstance(action, PatchStatus | PublishEvent) else ""
             key = (action.kind, namespace, action.name)
             return (get_node_key(action.name),) if action.kind == "Node" else (key,)
-        case _:
-            return (("", "", ""),)
+        case _:  # tags: all of them are one group
+            return ((type(action).__name__, "", ""),)

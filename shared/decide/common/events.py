@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from shared.model.core.metadata import ObjectMeta
-from shared.model.decisions.action import Action, PublishEvent, TagInstance
+from shared.model.decisions.action import Action, PublishEvent
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.kubernetes.node import Node
 
@@ -46,14 +46,6 @@ def build_claim_events(
         build_event("NodeClaim", claim.meta, reason, message, at, type_=type_),
         *(build_event("Node", node.meta, reason, message, at, type_=type_) for node in nodes),
     )
-
-
-def sort_tags_last(actions: Iterable[Action]) -> tuple[Action, ...]:
-    """Return *actions* in their order, with tags at the end.
-
-    A call to EC2 waits for the calls to Kubernetes before it, so tags in between would keep these from being parallel.
-    """
-    return tuple(sorted(actions, key=lambda action: isinstance(action, TagInstance)))
 
 
 def sort_events_last(actions: Iterable[Action]) -> tuple[Action, ...]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.decide.common.events import build_event, sort_tags_last
+from shared.decide.common.events import build_event
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, keep_earliest_requeues, requeue_in_progress
 from shared.decide.lifecycle.interruption.instance_status import handle_instance_statuses
 from shared.decide.lifecycle.node_claim.capacity_reservations import reconcile_capacity_reservations
@@ -107,7 +107,7 @@ def decide_lifecycle(
         actions.extend(update_hash_annotations("EC2NodeClass", node_class.meta, node_class.spec_hash, launched))
     actions.extend(report_unreadable_objects(context))
     actions.sort(key=lambda action: not isinstance(action, RegisterNode))
-    return keep_earliest_requeues(sort_tags_last(_merge_terminations(actions)))
+    return keep_earliest_requeues(_merge_terminations(actions))
 
 
 def reconcile_node_claim(claim_state: NodeClaimState, context: LifecycleContext) -> tuple[Action, ...]:

@@ -106,7 +106,6 @@ def test_registration_joins_a_node_with_the_node_claim_that_owns_it() -> None:
         TERMINATE,
         FOLLOW_UP,
         RESTART,
-        TAG,
         PatchMetadata(kind="NodePool", name="default"),
         PatchStatus(kind="EC2NodeClass", name="default", status="{}"),
     ],
@@ -127,3 +126,7 @@ def test_node_claims_are_created_at_the_same_time_but_before_other_writes() -> N
 
 def test_unavailable_offerings_in_a_row_are_one_group() -> None:
     assert group_independent_actions((MARK, MARK, TAINT, MARK)) == (((0, 1),), ((2,),), ((3,),))
+
+
+def test_instances_are_tagged_one_after_the_other_while_other_calls_run() -> None:
+    assert group_independent_actions((TAINT, TAG, OTHER_TAINT, TAG)) == (((0,), (1, 3), (2,)),)

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from itertools import count
+from time import sleep
 
 import pytest
 
@@ -97,7 +98,11 @@ def test_no_call_is_started_after_the_time_limit_except_follow_ups(outside: Outs
 
 
 def test_many_threads_read_the_lease_once(outside: Outside) -> None:
-    world, _ = make_parallel(outside.build_world())
+    def read_slowly(call: PortCall) -> None:
+        if call.port == "table":
+            sleep(0.01)
+
+    world, _ = make_parallel(outside.build_world(tap=read_slowly))
     with hold_lease(world, "planner") as fence:
         outside.calls.clear()
         outcomes = apply_actions(CLAIMS, world, fence)
