@@ -13,7 +13,7 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 from urllib3 import BaseHTTPResponse, PoolManager, Timeout
-from urllib3.exceptions import ClosedPoolError, ProtocolError, SSLError
+from urllib3.exceptions import ProtocolError, SSLError
 from urllib3.util import create_urllib3_context
 
 from shared.kubernetes.proxy import complete_proxy_settings
@@ -47,20 +47,17 @@ class RawApiClient:
         """Send a request and return the response; its body is not read yet.
 
         *path* includes the query. *timeout* is in seconds: for connecting and for each pause while reading, or one
-        total. A read on a stale connection is sent once more, on a new connection; a write never is. A request that was
-        not sent, because another thread closed the idle connections just then, is sent once more.
+        total. A read on a stale connection is sent once more, on a new connection; a write never is.
 
         Raises:
             HTTPError: there was no response (an error of urllib3).
         """
         try:
             return self._send(method, path, timeout, body, content_type, accept)
-        except ClosedPoolError:
-            pass
         except ProtocolError as error:
             if method != "GET" or not is_stale(error):
                 raise
-            self.pool_manager.clear()  # its other idle connections are as old
+        self.pool_manager.clear()  # its other idle connections are as old
         return self._send(method, path, timeout, body, content_type, accept)
 
     def close_idle_connections(self) -> None:

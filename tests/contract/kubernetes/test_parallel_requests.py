@@ -135,7 +135,7 @@ def test_server_that_stays_busy_gets_few_requests(endpoint: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
-def test_call_whose_connections_another_thread_closes_before_it_is_sent_is_sent_once_more(
+def test_call_is_sent_once_although_another_thread_closes_the_idle_connections(
     endpoint: str, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """urllib3 looks up the pool and takes its connection in two steps."""
