@@ -127,6 +127,15 @@ def test_calls_that_are_throttled_together_wait_together_and_succeed(endpoint: s
     assert waits == [1.0] * MAX_CONNECTIONS
 
 
+def test_success_after_the_wait_ends_the_backoff(endpoint: str) -> None:
+    SlowHandler.throttled_count = 1
+    now, waits = datetime.now(UTC), list[float]()
+    kube = KubeClient(endpoint, backoff=Backoff(lambda: now, waits.append))
+    kube.patch(NODE, b"{}")
+    kube.patch(NODE, b"{}")
+    assert waits == [1.0]
+
+
 def test_server_that_stays_busy_gets_few_requests(endpoint: str) -> None:
     SlowHandler.throttled_count = 1_000
     kube = KubeClient(endpoint, backoff=Backoff(lambda: datetime.now(UTC), lambda seconds: time.sleep(seconds / 20)))
