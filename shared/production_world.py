@@ -23,19 +23,21 @@ from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue
 from shared.aws.ssm import BotoParameterStore
 from shared.kubernetes.backoff import Backoff
-from shared.kubernetes.client import KubeClient
+from shared.kubernetes.client import MAX_CONNECTIONS, KubeClient
 from shared.kubernetes.eks_token import EksToken
 from shared.ports.tracing import OpenSegment, open_no_segment
 from shared.ports.world import World
 from shared.settings import Settings
 
 MAX_IDLE_TIME: Final = timedelta(seconds=20)
-"""Time between the starts of two invocations after which connections count as idle for too long.
+"""Time after which the connections of a container are closed before its next invocation starts.
 
 Lambda freezes a container between two invocations, so that it does not see that a server closes a connection. Load
 balancers and AWS endpoints close idle connections after about 1m, which is also the interval of the scheduled runs: a
-scheduled run opens new connections, and a run that follows within seconds keeps them. A new TLS connection takes 4 ms
-on loopback instead of 0.4 ms, so that a scheduled run with ten connections takes about 40 ms longer.
+scheduled run opens new connections, and runs that follow within seconds keep them. The time counts from when the
+connections were opened, not from the last run: parallel calls open many connections, and the next runs may use only one
+of them. A new TLS connection takes 4 ms on loopback instead of 0.4 ms, so that a scheduled run with ten connections
+takes about 40 ms longer.
 """
 
 
@@ -65,18 +67,19 @@ class Container:
         """Wait for the first invocation; the connections belong to *connection_owners*."""
         self.world = world
         self._connection_owners = connection_owners
-        self._last_start: datetime | None = None
+        self._connected_at: datetime | None = None
 
     def start_invocation(self, now: datetime) -> bool:
         """Return whether this is the first invocation of the container.
 
-        Close the idle connections if the last invocation started more than `MAX_IDLE_TIME` ago.
+        Close the idle connections if some may have been opened more than `MAX_IDLE_TIME` ago.
         """
-        is_cold_start = self._last_start is None
-        if self._last_start is not None and abs(now - self._last_start) > MAX_IDLE_TIME:
+        is_cold_start = self._connected_at is None
+        if self._connected_at is not None and abs(now - self._connected_at) > MAX_IDLE_TIME:
             for owner in self._connection_owners:
                 owner.close_idle_connections()
-        self._last_start = now
+            self._connected_at = now
+        self._connected_at = self._connected_at or now
         return is_cold_start
 
 
@@ -114,6 +117,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         memory={},
         calls=clients.get_call_counts,
         read_packaged_file=_read_packaged_file,
+        max_parallel_calls=MAX_CONNECTIONS,
         open_segment=open_segment,
     )
     return Container(world, (clients, kube))

@@ -36,7 +36,7 @@ class Clients:
         self._client_by_key: dict[tuple[str, str, RetryMode], Any] = {}
         self._session: Session | None = None
         self._call_counts: Counter[str] = Counter()
-        self._lock = Lock()
+        self._lock, self._count_lock = Lock(), Lock()
 
     def get_retrying_client(self, service: str, region: str = "") -> Any:  # noqa: ANN401 - boto3 has no types
         """Return the client of *service* for calls that may be repeated; *region* overrides the default region."""
@@ -48,7 +48,8 @@ class Clients:
 
     def get_call_counts(self) -> Mapping[str, int]:
         """Return the number of calls sent so far by operation like ``ec2:DescribeInstances``; retries count."""
-        return dict(sorted(self._call_counts.items()))
+        with self._count_lock:
+            return dict(sorted(self._call_counts.items()))
 
     def close_idle_connections(self) -> None:
         """Close the connections that no call uses; the next call opens a new one."""
@@ -88,7 +89,8 @@ class Clients:
 
     def _count_call(self, event_name: str, **_: object) -> None:
         service, operation = event_name.split(".")[1:]
-        self._call_counts[f"{service}:{operation}"] += 1
+        with self._count_lock:
+            self._call_counts[f"{service}:{operation}"] += 1
 
 
 def _build_config(service: str, retry_mode: RetryMode) -> Config:

@@ -7,6 +7,8 @@ clients are segments of their own, because the SDK of X-Ray wraps botocore.
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import get_ident
 from typing import Any, Final
 
 from aws_lambda_powertools.tracing import Tracer
@@ -20,18 +22,30 @@ _FORBIDDEN_IN_NAMES: Final = re.compile(r"[^\w\s.:/%&#=+\-@]", re.ASCII)
 
 
 def build_open_segment() -> OpenSegment:
-    """Return what opens the segments of this container; from now on, calls of AWS clients are traced."""
+    """Return what opens the segments of this container; from now on, calls of AWS clients are traced.
+
+    The SDK keeps the open segments of each thread. A thread that has the context of another one (`contextvars`) opens
+    its segments within the segment that was open there.
+    """
     tracer = Tracer(service=SERVICE, auto_patch=False)
     tracer.patch(["botocore"])
+    open_segment_of_context: ContextVar[tuple[int, Any]] = ContextVar("open_segment_of_context", default=(0, None))
 
     @contextmanager
     def open_segment(name: str, annotations: Mapping[str, str], *, is_remote: bool = False) -> Iterator[None]:
         provider: Any = tracer.provider
         namespace = {"namespace": "remote" if is_remote else "local"}
+        thread, outer_segment = open_segment_of_context.get()
+        if outer_segment is not None and thread != get_ident():
+            provider.set_trace_entity(outer_segment)
         with provider.in_subsegment(_format_name(name), **namespace) as segment:
             for key, value in annotations.items():
                 segment.put_annotation(key, value)
-            yield
+            token = open_segment_of_context.set((get_ident(), segment))
+            try:
+                yield
+            finally:
+                open_segment_of_context.reset(token)
 
     return open_segment
 

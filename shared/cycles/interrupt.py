@@ -56,7 +56,10 @@ def run_interrupt(world: World, trigger: str, bodies: Iterable[str]) -> CycleRep
 
 
 URGENT_ACTIONS: Final = (TaintNode, MarkUnavailable)
-"""Actions for a message that are done before planning: no new pod is placed on the node or on its offering."""
+"""Actions for a message that are done before planning, in this order: no new pod is placed on the node or its offering.
+
+All offerings are recorded together, and do not separate taints that can be parallel.
+"""
 
 
 def handle_interruptions(
@@ -64,7 +67,9 @@ def handle_interruptions(
 ) -> DecisionProcess[CycleReport]:
     """Handle interruption messages: urgent actions first, then new nodes for the affected pods, then the rest."""
     actions = decide_interruptions(ClusterState(cluster), inputs.messages)
-    urgent_actions = tuple(action for action in actions if isinstance(action, URGENT_ACTIONS))
+    urgent_actions = tuple(
+        action for action_type in URGENT_ACTIONS for action in actions if isinstance(action, action_type)
+    )
     outcomes: tuple[Outcome, ...] = yield PerformActions(actions=urgent_actions)
     outcomes += yield PerformActions(actions=tuple(build_annotation_retries(outcomes)))
     ending_claims = frozenset(action.name for action in actions if isinstance(action, DeleteObject))

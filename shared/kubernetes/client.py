@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
+from threading import Lock, local
 from typing import Final
 from urllib.parse import urlencode
 
@@ -33,14 +34,19 @@ from shared.wire.paths import build_list_path, is_object
 _DEFAULT_TIMEOUT: Final = timedelta(seconds=10)
 _DEFAULT_QUIET_TIMEOUT: Final = timedelta(milliseconds=100)
 _MAX_WATCH_TIMEOUT: Final = timedelta(seconds=30)
-_MAX_CONNECTIONS: Final = 10
+MAX_CONNECTIONS: Final = 16
+"""Connections to the API server that stay open, and therefore the largest number of calls that may run at once.
+
+The priority level of the functions (`shared/installer/priority.yaml`) has 10 of 255 shares of an API server that runs
+600 requests at once: 23 seats. 16 writes leave a third of them to the other functions, and no request waits in a queue.
+"""
 _MAX_CONCURRENT_WATCHES: Final = 16
 """More than the number of kinds that are watched."""
 _MERGE_PATCH_CONTENT_TYPE: Final = "application/merge-patch+json"
 
 
 class KubeClient:
-    """Client of one API server, an implementation of `shared.ports.kubernetes.Kube`."""
+    """Client of one API server, an implementation of `shared.ports.kubernetes.Kube`. Safe to share between threads."""
 
     def __init__(
         self,
@@ -66,14 +72,15 @@ class KubeClient:
         self._configuration = build_configuration(
             self._endpoint,
             authority_pem=b64decode(certificate_authority).decode() if certificate_authority else None,
-            token=token,
-            max_connections=_MAX_CONNECTIONS,
+            token=self._read_token if token is not None else None,
+            max_connections=MAX_CONNECTIONS,
         )
         self._api = self._build_api_client()
         self._watch_api_by_path: dict[str, RawApiClient] = {}
         self._watch_executor = ThreadPoolExecutor(_MAX_CONCURRENT_WATCHES, "watch")
         self._quiet_seconds = quiet_timeout.total_seconds()
         self._token, self._renew, self._rejected_token = token, renew, ""
+        self._token_lock, self._sent_token = Lock(), local()
         self._backoff = backoff if backoff is not None else Backoff()
         self._timeout, self._open_segment = timeout, open_segment
 
@@ -152,15 +159,15 @@ class KubeClient:
         watch_api: RawApiClient | None = None,
     ) -> bytes:
         call, api = f"{method} {path}", watch_api or self._api
-        self._backoff.check(call)
+        sent_in = self._backoff.check(call)
         send = partial(self._send, api, method, path, body=body, content_type=content_type)
         with self._open_segment(f"{method} {path.partition('?')[0]}", {}, is_remote=True):
             try:
-                return self._send_request(call, send)
+                return self._send_request(call, send, sent_in)
             except Throttled as fault:
                 if not self._backoff.wait(fault):
                     raise
-                return self._send_request(call, send)
+                return self._send_request(call, send, self._backoff.round)
 
     def _send(
         self, api: RawApiClient, method: str, path: str, *, body: bytes | None, content_type: str
@@ -170,32 +177,44 @@ class KubeClient:
         response = api.request(method, path, timeout=(seconds, seconds), body=body, content_type=content_type)
         return response, response.data
 
-    def _send_request(self, call: str, send: Callable[[], tuple[BaseHTTPResponse, bytes]]) -> bytes:
+    def _send_request(self, call: str, send: Callable[[], tuple[BaseHTTPResponse, bytes]], sent_in: int) -> bytes:
         """Send the request, with a renewed token if the old one is rejected, and return the document."""
         with self._translate_errors(call):
             response, document = send()
             if response.status == HTTPStatus.UNAUTHORIZED and self._renew_token():
                 response, document = send()
         if not is_success(response.status):
-            raise self._build_fault(call, response)
+            raise self._build_fault(call, response, sent_in)
         self._rejected_token = ""
-        self._backoff.record_success()
+        self._backoff.record_success(sent_in)
         return check_json_document(call, document)
+
+    def _read_token(self) -> str:
+        """Return the token for the next request of this thread, and remember it."""
+        token = self._token() if self._token is not None else ""
+        self._sent_token.value = token
+        return token
 
     def _renew_token(self) -> bool:
         """Return whether a token other than the rejected one is available.
 
-        The token is renewed once, not for every call.
+        The token is renewed once, not for every call: if many calls are rejected at once, the first one renews it.
         """
-        if self._token is None or self._renew is None or self._token() == self._rejected_token:
+        if self._token is None or self._renew is None:
             return False
-        self._renew()
-        self._rejected_token = self._token()
-        return True
+        with self._token_lock:
+            token = self._token()
+            if token != self._sent_token.value:
+                return True  # another call has renewed it
+            if token == self._rejected_token:
+                return False
+            self._renew()
+            self._rejected_token = self._token()
+            return True
 
-    def _build_fault(self, call: str, response: BaseHTTPResponse) -> Fault:
+    def _build_fault(self, call: str, response: BaseHTTPResponse, sent_in: int | None = None) -> Fault:
         fault = build_fault(call, response.status, response.data, response.headers)
-        return self._backoff.record_throttling(fault) if isinstance(fault, Throttled) else fault
+        return self._backoff.record_throttling(fault, sent_in) if isinstance(fault, Throttled) else fault
 
     def _read_changes(self, api: RawApiClient, path: str, since: int, head: CollectionHead) -> WatchEvents:
         """Read the watch stream at *path*, then close it."""

@@ -44,6 +44,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Number of calls to AWS by operation since the container started; None: not counted."""
     read_packaged_file: Callable[[str], bytes] | None = None
     """Reads a file that was packaged with the functions, OSError if there is none; None: no files are packaged."""
+    max_parallel_calls: int = 1
+    """How many calls to Kubernetes may run at once; 1: one after the other, as simulations need it to be repeatable."""
     open_segment: OpenSegment = open_no_segment
     """Opens a segment of the invocation's trace."""
 

@@ -73,6 +73,18 @@ def build_claim_states(
     )
 
 
+def map_nodes_to_claims(cluster: ClusterSnapshot) -> dict[str, str]:
+    """Return the name of the NodeClaim of each Node that has one, by the Node's name."""
+    claims = sorted(cluster.node_claims, key=lambda claim: claim.name, reverse=True)  # the first name counts
+    claim_by_provider_id = {claim.provider_id: claim.name for claim in claims if claim.provider_id}
+    claim_by_node_name = {claim.node_name: claim.name for claim in claims if claim.node_name}
+    return {
+        node.name: claim
+        for node in cluster.nodes
+        if (claim := claim_by_provider_id.get(node.provider_id) or claim_by_node_name.get(node.name))
+    }
+
+
 def sort_pods(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     """Return *pods*, sorted by name."""
     return tuple(sorted(pods, key=lambda pod: (pod.name, pod.meta.uid)))

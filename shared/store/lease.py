@@ -8,6 +8,7 @@ row would count from one again, and an old token could become valid.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from threading import Lock
 from typing import Final
 
 import msgspec
@@ -79,7 +80,7 @@ class LeaseGuard:
     """Checks the lease before launches and before the creation of NodeClaims.
 
     The lease is checked before every launch, and the launch's row carries the fencing token. For a claim, a recent
-    check is enough: the launch for the claim is fenced again.
+    check is enough: the launch for the claim is fenced again. Safe to share between threads.
     """
 
     def __init__(self, world: World, fence: FencingToken | None) -> None:
@@ -87,6 +88,7 @@ class LeaseGuard:
         self.fence = fence
         self._world = world
         self._checked_at: datetime | None = None
+        self._lock = Lock()
 
     def can_perform(self, action: Action) -> bool:
         """Return whether *action* may be performed.
@@ -96,14 +98,15 @@ class LeaseGuard:
         """
         if self.fence is None or not isinstance(action, CreateNodeClaim | LaunchInstances | RestartDeployment):
             return True
-        now = self._world.clock()
-        is_fresh = self._checked_at is not None and now - self._checked_at < LEASE_CHECK_TTL
-        if is_fresh and isinstance(action, CreateNodeClaim):
+        with self._lock:  # one thread reads the row for all that create claims
+            now = self._world.clock()
+            is_fresh = self._checked_at is not None and now - self._checked_at < LEASE_CHECK_TTL
+            if is_fresh and isinstance(action, CreateNodeClaim):
+                return True
+            if not is_lease_held(self._world.table, self.fence):
+                return False
+            self._checked_at = now
             return True
-        if not is_lease_held(self._world.table, self.fence):
-            return False
-        self._checked_at = now
-        return True
 
 
 def _acquire_lease(world: World, name: str) -> HeldLease | None:

@@ -1,19 +1,23 @@
 """EC2 interrupts all instances within a minute: are they drained within two minutes, and what does that cost?
 
 ``python -m tests.benchmarks.bench_storm 1000``; one pod on each instance. Virtual time passes in functions as well: the
-processor time that this process spends for a function, and `CALL_DELAY` for each of its calls. A function's effects
-happen at its beginning all the same, so drains appear shorter than they are by the duration of their last functions.
+processor time that this process spends for a function, and `CALL_DELAY` for each of its calls. From the first write of
+an invocation on, calls to Kubernetes in a row are parallel (`count_delays`); a second argument sets how many, 1 for one
+after the other. A function's effects happen at its beginning all the same, so drains appear shorter than they are by
+the duration of their last functions.
 """
 
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from math import ceil
 from time import process_time
 from typing import Any, Final
 
 import msgspec
 
+from shared.kubernetes.client import MAX_CONNECTIONS
 from shared.ports.world import World
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.invocation import Event
@@ -32,6 +36,8 @@ SECONDS_PER_MINUTE: Final = 60
 GRACE_PERIOD_SECONDS: Final = 30
 CALL_DELAY: Final = timedelta(milliseconds=10)
 """Duration of one call to Kubernetes or AWS."""
+MAX_CALLS_PER_CLAIM: Final = 12
+"""About the most calls in a row about one NodeClaim, its Node and its pod, which are never at the same time."""
 NODES_PATH: Final = "/api/v1/nodes/"
 DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 
@@ -61,32 +67,63 @@ class StormResult(msgspec.Struct, frozen=True, kw_only=True):
     work: Mapping[str, FunctionWork]
 
 
+class InvocationMeter:
+    """The calls of one invocation, and how long they took."""
+
+    def __init__(self, max_parallel_calls: int) -> None:
+        """Begin now."""
+        self.began, self.call_count = process_time(), 0
+        self._max_parallel_calls, self._has_written = max_parallel_calls, False
+        self._delay_count = self._calls_in_row = self._tags_in_row = 0
+
+    def add_call(self, call: PortCall) -> None:
+        """Count *call*."""
+        self.call_count += 1
+        self._has_written |= call.port == "kube" and call.method in ("create", "patch", "delete")
+        if call.method == "create_tags":
+            self._tags_in_row += 1
+        elif call.port == "kube" and self._has_written:
+            self._calls_in_row += 1
+        else:
+            self._delay_count = self._count_all_delays() + 1
+            self._calls_in_row = self._tags_in_row = 0
+
+    def get_call_time(self) -> timedelta:
+        """Return how long the calls took so far."""
+        return self._count_all_delays() * CALL_DELAY
+
+    def _count_all_delays(self) -> int:
+        return self._delay_count + count_delays(self._calls_in_row, self._tags_in_row, self._max_parallel_calls)
+
+
 class MeasuredWorld(EmbeddedWorld):
     """A world in which functions take time."""
+
+    max_parallel_calls = MAX_CONNECTIONS
 
     def start_functions(self, clock: Clock, seed: int) -> None:
         """Start schedules and queue deliveries."""
         self.work: dict[str, FunctionWork] = defaultdict(FunctionWork)
         self.tainted: dict[str, tuple[datetime, float]] = {}
         """By node name: when the function that tainted the node was called, and how long it took until then."""
-        self._began, self._calls = 0.0, 0
+        self._meter = InvocationMeter(self.max_parallel_calls)
         self.tap = self._on_port_call
         self.runtime = LambdaRuntime(clock, self.wiring, self._build_world, seed, get_duration=self._measure_duration)
         self.cloud.events.subscribe(self.runtime.put_event)
 
     def _build_world(self, function: str, environment: dict[str, str]) -> World:
-        self._began, self._calls = process_time(), 0
+        self._meter = InvocationMeter(self.max_parallel_calls)
         return super()._build_world(function, environment)
 
     def _measure_duration(self, function: str, event: Event) -> timedelta:
         del event
-        processor_seconds, work = process_time() - self._began, self.work[function]
+        processor_seconds, work = process_time() - self._meter.began, self.work[function]
         work.invocations, work.call_count, work.processor_seconds = (
             work.invocations + 1,
-            work.call_count + self._calls,
+            work.call_count + self._meter.call_count,
             work.processor_seconds + processor_seconds,
         )
-        duration = timedelta(seconds=processor_seconds) + self._calls * CALL_DELAY
+        duration = timedelta(seconds=processor_seconds) + self._meter.get_call_time()
         work.max_processor_seconds, work.max_duration_seconds = (
             max(work.max_processor_seconds, processor_seconds),
             max(work.max_duration_seconds, duration.total_seconds()),
@@ -95,13 +132,28 @@ class MeasuredWorld(EmbeddedWorld):
 
     def _on_port_call(self, call: PortCall) -> None:
         if call.phase == "before":
-            self._calls += 1
+            self._meter.add_call(call)
         elif call.method == "patch" and call.detail.startswith(NODES_PATH):
             name = call.detail.removeprefix(NODES_PATH)
             taints = self.cluster.api.get("nodes", name)["spec"].get("taints", ())
             if name not in self.tainted and any(taint["key"] == DISRUPTED_TAINT for taint in taints):
-                taint_seconds = process_time() - self._began + self._calls * CALL_DELAY.total_seconds()
+                taint_seconds = process_time() - self._meter.began + self._meter.get_call_time().total_seconds()
                 self.tainted[name] = (self.clock.get_time(), taint_seconds)
+
+
+def count_delays(call_count: int, tag_count: int, max_parallel_calls: int) -> int:
+    """Return how many times a call's duration calls to Kubernetes in a row take, with tags of instances among them.
+
+    Tags are written one after the other, while calls to Kubernetes run.
+
+    >>> [count_delays(count, 0, 16) for count in (0, 1, 5, 20, 320, 321)]
+    [0, 1, 5, 12, 20, 21]
+    >>> count_delays(320, 30, 16), count_delays(320, 30, 1)
+    (30, 350)
+    """
+    if max_parallel_calls == 1:
+        return call_count + tag_count
+    return max(ceil(call_count / max_parallel_calls), min(call_count, MAX_CALLS_PER_CLAIM), tag_count)
 
 
 def run_storm(count: int, seed: int = 0) -> StormResult:
@@ -192,4 +244,5 @@ def _get_instance_id(node: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    MeasuredWorld.max_parallel_calls = int(sys.argv[2]) if len(sys.argv) > 2 else MAX_CONNECTIONS
     sys.stdout.write("".join(f"{line}\n" for line in format_result(run_storm(int(sys.argv[1])))))

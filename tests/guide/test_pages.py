@@ -116,7 +116,7 @@ def check_setting(line: str) -> bool:
     try:
         parse_settings(line, "demo")
     except ValueError as error:
-        return not str(error).startswith("line ")
+        return not re.search(r"must be|unknown|not a setting", str(error))
     return True
 
 

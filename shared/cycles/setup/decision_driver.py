@@ -26,6 +26,7 @@ from shared.ports.storage import FencingToken
 from shared.ports.tracing import OpenSegment, open_no_segment
 from shared.ports.world import World
 from shared.report.journal.decision_record import DecisionInputs
+from shared.state.node_claim_state import map_nodes_to_claims
 from shared.store.commands import COMMAND_KIND, write_command
 from shared.store.subnet_addresses import record_free_addresses
 from shared.take.feature_gated_snapshot import with_overlays
@@ -119,7 +120,9 @@ class DecisionDriver:
     def _perform_actions(self, request: requests.PerformActions) -> tuple[Outcome, ...]:
         fence = self._fence if request.is_guarded else None
         is_over = build_time_check(self._world, REPORT_TIME_RESERVE) if request.is_last else None
-        outcomes = apply_actions(request.actions, self._world, fence, is_over)
+        is_parallel = self._world.max_parallel_calls > 1 and len(request.actions) > 1
+        claim_by_node = map_nodes_to_claims(self._cluster) if is_parallel else {}
+        outcomes = apply_actions(request.actions, self._world, fence, is_over, claim_by_node)
         self._record(launch_observation.build_fleet_results(outcomes))
         return outcomes
 

@@ -7,7 +7,7 @@ import pytest
 from shared import production_world
 from shared.aws.clients import Clients
 from shared.aws.eks import BotoEks
-from shared.kubernetes.client import KubeClient
+from shared.kubernetes.client import MAX_CONNECTIONS, KubeClient
 from shared.model.ec2.account import ControlPlaneFacts
 from shared.production_world import MAX_IDLE_TIME, build_world
 from shared.settings import Settings
@@ -25,8 +25,10 @@ FACTS = ControlPlaneFacts(
         ((), 0),
         ((MAX_IDLE_TIME,), 0),
         ((MAX_IDLE_TIME + SECOND,), 1),
-        ((SECOND, MAX_IDLE_TIME), 0),
+        ((MAX_IDLE_TIME - SECOND, SECOND), 0),
+        ((SECOND, MAX_IDLE_TIME), 1),
         ((SECOND, MAX_IDLE_TIME + SECOND, SECOND), 1),
+        ((SECOND, MAX_IDLE_TIME, MAX_IDLE_TIME, SECOND), 2),
         ((-MAX_IDLE_TIME - SECOND,), 1),
     ],
 )
@@ -49,3 +51,10 @@ def test_an_invocation_closes_connections_that_were_idle_for_long(
         now.append(now[-1] + delay)
         build_world(settings.build_environment(), "next", read_clock)
     assert closed_clients == [Clients, KubeClient] * closed_count
+
+
+def test_as_many_calls_run_at_once_as_connections_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BotoEks, "describe_cluster", lambda *_: FACTS)
+    production_world._build_container.cache_clear()  # noqa: SLF001 - every test is a new container
+    environment = Settings(cluster_name="demo", region="us-east-1").build_environment()
+    assert build_world(environment, "first", lambda: NOW).max_parallel_calls == MAX_CONNECTIONS > 1

@@ -1,5 +1,6 @@
 """Acceptance of plans: which plans may be used instead of the greedy plan."""
 
+from collections import Counter
 from typing import Final
 
 import msgspec
@@ -30,10 +31,13 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def is_improvement(self, plan: Plan, before: Plan, min_saving_ratio: float) -> bool:
         """Return whether *plan* is complete, and cheaper than *before* by the share *min_saving_ratio* of its cost.
 
-        A plan with an accepted number of nodes is not given up for another plan, and replaces a plan without if it
-        costs less than the greedy plan.
+        No pod moves from a NodePool to one of lower weight: nodes of a NodePool are opened only where those of higher
+        weight have no room. A plan with an accepted number of nodes is not given up for another plan, and replaces a
+        plan without if it costs less than the greedy plan.
         """
-        if not plan.is_as_complete_as(self.greedy):
+        if plan.compute_cost() >= before.compute_cost() and not self.is_small:
+            return False
+        if not plan.is_as_complete_as(self.greedy) or not _keeps_weights(plan, before):
             return False
         if self.is_small:
             is_accepted, was_accepted = self.has_accepted_node_count(plan), self.has_accepted_node_count(before)
@@ -46,3 +50,27 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def rank(self, plan: Plan) -> tuple[bool, float]:
         """Return the sort key of *plan*: accepted plans first, the cheapest first."""
         return not self.has_accepted_node_count(plan), plan.compute_cost()
+
+
+def _keeps_weights(plan: Plan, before: Plan) -> bool:
+    """Return whether, for each weight, NodePools of at least this weight have as many pods in *plan* as in *before*.
+
+    Pods that now are on existing nodes count as pods of the highest weight.
+    """
+    if len({template.pool.weight for template in plan.packing.templates}) <= 1:
+        return True
+    counts, counts_before = _count_pods_by_weight(plan), _count_pods_by_weight(before)
+    surplus = counts_before.total() - counts.total()
+    for weight in sorted(counts.keys() | counts_before.keys(), reverse=True):
+        surplus += counts[weight] - counts_before[weight]
+        if surplus < 0:
+            return False
+    return True
+
+
+def _count_pods_by_weight(plan: Plan) -> Counter[int]:
+    """Return the number of pods on new nodes by the weight of the NodePool."""
+    counts: Counter[int] = Counter()
+    for node in plan.packing.open_nodes:
+        counts[node.template.pool.weight] += len(node.pods)
+    return counts

@@ -13,6 +13,8 @@ from sim.aws_rules.trace_documents import read_datagram
 
 TRACE_ID = "1-5759e988-bd862e3fe1be46a994272793"
 CYCLE_SCRIPT = """
+from time import sleep
+from shared.apply.parallel_calls import run_in_threads
 from shared.aws.tracing import build_open_segment
 from shared.aws.clients import Clients
 from shared.cycles import provision
@@ -28,6 +30,13 @@ with world.trace("clients"):
 with world.open_segment("GET /api/v1/pods [a]", {}, is_remote=True):
     pass
 provision.run_provision(world, "schedule")
+with world.trace("threads"):
+    def call(position):
+        with world.open_segment(f"call {position}", {}, is_remote=True):
+            sleep(0.01)
+    run_in_threads([(position,) for position in range(8)], call, 4)
+    with world.trace("afterwards"):
+        pass
 """
 
 
@@ -77,6 +86,12 @@ def test_calls_to_aws_and_kubernetes_are_segments(segments: dict[str, dict[str, 
     assert segments["sqs"]["namespace"] == "aws"
     assert segments["sqs"]["aws"]["operation"] == "ListQueues"
     assert segments["GET /api/v1/pods _a_"]["namespace"] == "remote"
+
+
+def test_calls_in_threads_are_segments_within_that_of_the_caller(segments: dict[str, dict[str, Any]]) -> None:
+    names = [f"call {position}" for position in range(8)] + ["afterwards"]
+    assert {segments[name]["parent_id"] for name in names} == {segments["threads"]["id"]}
+    assert {segments[name]["end_time"] > segments[name]["start_time"] for name in names} == {True}
 
 
 def test_without_the_setting_no_segment_is_opened_and_the_library_is_not_imported() -> None:

@@ -87,3 +87,51 @@ def test_backoff_without_a_clock_never_waits_or_rejects() -> None:
     backoff.record_silence(timedelta(seconds=10))
     backoff.check("GET /x")
     assert not backoff.wait(fault)
+
+
+def test_calls_that_are_refused_together_double_the_delay_once() -> None:
+    world = World()
+    sent_in = world.backoff.check("PATCH /x")
+    delays = [world.backoff.record_throttling(Throttled("429"), sent_in).retry_after for _ in range(16)]
+    assert set(delays) == {timedelta(seconds=1)}
+    world.seconds = 1
+    sent_in = world.backoff.check("PATCH /x")
+    delays = [world.backoff.record_throttling(Throttled("429"), sent_in).retry_after for _ in range(16)]
+    assert set(delays) == {timedelta(seconds=2)}
+
+
+def test_success_of_a_call_that_was_sent_before_the_backoff_does_not_end_it() -> None:
+    world = World()
+    sent_in = world.backoff.check("PATCH /x")
+    world.record_throttling(10)
+    world.backoff.record_success(sent_in)
+    with pytest.raises(Throttled):
+        world.backoff.check("PATCH /x")
+    world.seconds = 10
+    world.backoff.record_success(world.backoff.check("PATCH /x"))
+    assert world.record_throttling() == 1
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_call_waits_while_another_call_waits(is_refused: bool) -> None:  # noqa: FBT001 - a table's column
+    world, waits = World(), list[float]()
+    fault = Throttled("429", timedelta(seconds=2))
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) > 1:
+            return
+        if is_refused:
+            assert backoff.wait(fault)
+        else:
+            backoff.check("PATCH /new")
+
+    backoff = Backoff(world.get_time, wait)
+    backoff.record_throttling(fault)
+    assert backoff.wait(fault)
+    assert waits == [2, 2]
+    world.seconds = 10
+    assert not backoff.wait(fault)
+    backoff.record_throttling(fault)
+    with pytest.raises(Throttled):
+        backoff.check("PATCH /new")
