@@ -118,6 +118,9 @@ class Front(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     """An HTTP server that speaks TLS if it has a *context* and ignores aborted handshakes."""
 
+    request_queue_size = 128
+    """Connections that wait to be accepted; with the default of five, the kernel resets some of many at once."""
+
     context: SSLContext | None = None
 
     def get_request(self) -> tuple[socket, Any]:

@@ -37,7 +37,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """
         if plan.compute_cost() >= before.compute_cost() and not self.is_small:
             return False
-        if not plan.is_as_complete_as(self.greedy) or not _keeps_weights(plan, before):
+        if not plan.is_as_complete_as(self.greedy) or not _has_kept_weights(plan, before):
             return False
         if self.is_small:
             is_accepted, was_accepted = self.has_accepted_node_count(plan), self.has_accepted_node_count(before)
@@ -52,7 +52,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return not self.has_accepted_node_count(plan), plan.compute_cost()
 
 
-def _keeps_weights(plan: Plan, before: Plan) -> bool:
+def _has_kept_weights(plan: Plan, before: Plan) -> bool:
     """Return whether, for each weight, NodePools of at least this weight have as many pods in *plan* as in *before*.
 
     Pods that now are on existing nodes count as pods of the highest weight.
