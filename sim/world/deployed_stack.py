@@ -6,7 +6,6 @@ handler, and can fail the call or kill the handler.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping
-from functools import lru_cache
 from typing import Any
 
 from shared.model.ec2.instance import Instance
@@ -82,7 +81,7 @@ class DeployedStack(ABC):
         return None
 
     def _build_world(self, function: str, environment: dict[str, str]) -> World:
-        settings = _read_settings(tuple(sorted(environment.items())))
+        settings = Settings.from_environment(environment)
         world = World(
             settings=settings,
             kube=self._build_kube(),
@@ -128,12 +127,6 @@ class JournalingBucket(MemoryBucket):
         super().put(key, body)
         if key.startswith(JOURNAL_PREFIX):
             self._on_entry(decode_entry(body))
-
-
-@lru_cache(maxsize=64)
-def _read_settings(environment: tuple[tuple[str, str], ...]) -> Settings:
-    """Return the settings of *environment*; a container, too, reads them only when it starts."""
-    return Settings.from_environment(dict(environment))
 
 
 def _ignore_call(call: PortCall) -> None:

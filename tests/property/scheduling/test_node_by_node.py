@@ -118,6 +118,8 @@ class OneByOne(FirstFitPacking):
         self, node_number: int, node: OpenNodeClaim, pod_class: PodEquivalenceClass, fit: Fit, queued_pods: list[Pod]
     ) -> None:
         assert node_number == len(self.existing_nodes) + node.number
+        if self.savepoints:
+            self.savepoints[-1].save_open_node(node.number, node)
         names = [pod.name for pod in queued_pods[: fit.count]]
         node.used, node.mask, node.state = fit.used, fit.mask, fit.state
         node.ports.extend(pod_class.ports)
