@@ -22,9 +22,9 @@ BUILD_EXAMPLES: Final = """examples:
   joiner history build --journal s3://BUCKET --since 72h --table NAME --write
 """
 NOTES: Final = """
-A history from the journal comes from its decision records (setting `snapshots`, kept for `snapshot-days`): each contains
-all pods that existed at that time. Hours without a decision stay unknown. `build --write` fills only hours that the
-functions have not observed. It needs the permissions dynamodb:GetItem and dynamodb:PutItem on the table, and
+A history from the journal comes from its decision records (setting `snapshots`, kept for `snapshot-days`). Each record
+contains all pods that existed at that time. Hours without a decision stay unknown. `build --write` fills only hours
+that the functions have not observed. It needs the permissions dynamodb:GetItem and dynamodb:PutItem on the table, and
 s3:ListBucket and s3:GetObject on the bucket.
 
 docs/reference/output.md lists the fields of -o json and -o yaml.
