@@ -3,11 +3,15 @@
 import argparse
 from typing import Final
 
-DESCRIPTION: Final = """Show the workload history, with which the setting `workload-history: on` forecasts demand:
-replicas of each workload by hour of the week, and run times of finite pods. Or build it from the decision records in
-the bucket, so that there are forecasts as soon as the setting is on."""
+DESCRIPTION: Final = """Show or build the workload history: replicas of each workload by hour of the week, and run times
+of finite pods (pods of Jobs, and other pods that end by themselves). With the setting `workload-history: on`, Joiner
+uses this history to forecast demand."""
+SHOW_DESCRIPTION: Final = """Show the workload history and its forecasts: replicas of each workload by hour of the
+week, and run times of finite pods (pods of Jobs, and other pods that end by themselves)."""
+BUILD_DESCRIPTION: Final = """Build the workload history from the decision records in the bucket, so that forecasts
+exist as soon as the setting `workload-history: on` is deployed. Without --write, nothing is changed."""
 SHOW_EXAMPLES: Final = """examples:
-  joiner history show --journal examples/journal              what the example journal would give, offline
+  joiner history show --journal examples/journal              the history that the example journal gives, offline
   joiner history show --cluster prod                          all workloads in the history of a deployment
   joiner history show shop/web --cluster prod                 one workload: hours of the week, forecast with its error
   joiner history show Deployment/shop/web --table NAME -o json | jq .workloads[].forecast
@@ -18,10 +22,10 @@ BUILD_EXAMPLES: Final = """examples:
   joiner history build --journal s3://BUCKET --since 72h --table NAME --write
 """
 NOTES: Final = """
-The journal itself has no replica counts. Each decision record (setting `snapshots`, kept for `snapshot-days`) has all
-pods of its moment; hours without a decision stay unknown. `build --write` fills the hours that the stored history does
-not know, and never changes an hour that the functions have observed. It needs the permissions dynamodb:GetItem and
-dynamodb:PutItem on the table, and s3:ListBucket and s3:GetObject on the bucket.
+A history from the journal comes from its decision records (setting `snapshots`, kept for `snapshot-days`). Each record
+contains all pods that existed at that time. Hours without a decision stay unknown. `build --write` fills only hours
+that the functions have not observed. It needs the permissions dynamodb:GetItem and dynamodb:PutItem on the table, and
+s3:ListBucket and s3:GetObject on the bucket.
 
 docs/reference/output.md lists the fields of -o json and -o yaml.
 
@@ -36,7 +40,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.set_defaults(run=_require_action, usage=parser.error)
     actions = parser.add_subparsers(metavar="ACTION")
-    show = _add_action(actions, "show", "show the workload history", f"{SHOW_EXAMPLES}{NOTES}")
+    show = _add_action(actions, "show", "show the workload history", SHOW_DESCRIPTION, f"{SHOW_EXAMPLES}{NOTES}")
     show.add_argument(
         "workload",
         nargs="?",
@@ -47,7 +51,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--all", action="store_true", dest="is_whole", help="do not shorten the list")
     show.set_defaults(run=_run_show)
     build = _add_action(
-        actions, "build", "build the workload history from decision records", f"{BUILD_EXAMPLES}{NOTES}"
+        actions,
+        "build",
+        "build the workload history from decision records",
+        BUILD_DESCRIPTION,
+        f"{BUILD_EXAMPLES}{NOTES}",
     )
     build.add_argument("--write", action="store_true", help="write the result to the table of the deployment")
     build.add_argument("--all", action="store_true", dest="is_whole", help="do not shorten the list")
@@ -55,7 +63,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_action(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, epilog: str
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    summary: str,
+    description: str,
+    epilog: str,
 ) -> argparse.ArgumentParser:
     from cli.cluster.arguments import add_account_arguments, add_output_argument  # noqa: PLC0415 - only for its help
     from cli.journal.arguments import add_journal_arguments  # noqa: PLC0415
@@ -63,7 +75,7 @@ def _add_action(
     parser = actions.add_parser(
         name,
         help=summary,
-        description=DESCRIPTION,
+        description=description,
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -22,7 +22,7 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     names.SCALE_DOWN_DISABLED: (
         "Node, NodeClaim",
-        '`"true"`, with `honor-cluster-autoscaler-annotations: on`: no consolidation or emptiness, but drift.',
+        '`"true"`, with `honor-cluster-autoscaler-annotations: on`: no consolidation or emptiness. Drift continues.',
     ),
     names.POD_DELETION_COST: ("pod", "A number. Nodes whose pods have a high deletion cost are disrupted last."),
     names.VOLUNTARY_DISRUPTION: ("Node, NodeClaim", "`drifted`: the node is replaced as drifted, within the budgets."),
