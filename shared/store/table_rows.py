@@ -126,14 +126,8 @@ def decode_current_rows(
     Raises:
         Fault: the table could not be read.
     """
-    for row in table.list_rows(kind):
-        if row.is_expired(now):
-            continue
-        body = decode_body(row, type_)
-        if body is not None:
-            yield body
-        else:
-            problems.extend(describe_undecodable_row(row, type_, "it is rewritten"))
+    rows = (row for row in table.list_rows(kind) if not row.is_expired(now))
+    return (body for _, body in decode_rows(rows, type_, problems, "it is rewritten"))
 
 
 def try_write(

@@ -36,7 +36,6 @@ from shared.decide.disruption.methods.proposed_command import (
 )
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.savings.balanced_policy import BalancedEvaluator
-from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.scheduling.packing.node_costs import compute_extra_costs_by_node_pool
 from shared.model.decisions.command import CommandState, DisruptionCommand
@@ -98,8 +97,6 @@ class _DisruptionController:
     ) -> None:
         self._cooldown, self._looks_ahead = cooldown, looks_ahead
         self._context, self._paused_reasons, self._is_time_over = context, paused_reasons, is_time_over
-        settings = context.settings
-        self._prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
         self._proposed_commands: list[ProposedCommand] = []
         self._verdicts: dict[str, Verdict] = {}
         self._disrupted_nodes: set[str] = set()
@@ -194,7 +191,7 @@ class _DisruptionController:
             self._context.cluster_state,
             self._context.budget_tracker,
             self._context.command_nodes,
-            self._prices,
+            self._context.prices,
             self._cooldown,
         )
         self._add_commands(proposed_commands)
@@ -206,7 +203,7 @@ class _DisruptionController:
         drift_replacement = DriftReplacement(
             setup,
             (replacement_finder, self._context.budget_tracker, self._cooldown),
-            self._prices,
+            self._context.prices,
             self._is_time_over,
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
@@ -228,14 +225,17 @@ class _DisruptionController:
                 self._verdicts |= {candidate.name: explain_drift_first(candidate) for candidate in eligible}
                 return cursor
             self._simulation_setup = None
-        cluster_state, settings = self._context.cluster_state, self._context.settings
-        evaluator = BalancedEvaluator(cluster_state, candidates, self._prices, settings.forecasts, settings.run_times)
+        evaluator = self._context.build_evaluator(candidates)
         search = ConsolidationSearch(
             lambda order: self._build_consolidation(order, evaluator), cursor, self._is_time_over
         )
         has_not_drifted = self._simulation_setup is None
         consolidation, proposed_commands = search.search_deletions_first(eligible, tries_two_orders=has_not_drifted)
-        if self._looks_ahead and has_not_drifted and can_have_mixed_sets(eligible, spot_to_spot=settings.spot_to_spot):
+        if (
+            self._looks_ahead
+            and has_not_drifted
+            and can_have_mixed_sets(eligible, spot_to_spot=self._context.settings.spot_to_spot)
+        ):
             result = search.search_mixed_sets_first(eligible, with_several=bool(proposed_commands))
             if (
                 result is not None

@@ -24,9 +24,7 @@ from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.net_change.net_placement import NetPlacement, place_net_change
-from shared.decide.disruption.savings.balanced_policy import BalancedEvaluator
 from shared.decide.disruption.savings.command_value import CommandValue
-from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.scheduling.packing.node_costs import compute_extra_costs_by_node_pool
 from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND, CommandReason
@@ -109,7 +107,7 @@ class _NetCommandBuilder:
         settings: DisruptionSettings,
     ) -> None:
         self._cluster_state, self._change, self._reason = cluster_state, change, reason
-        self._options, self._settings = options, settings
+        self._options = options
         self._context = DisruptionContext(cluster_state, options, frozenset(), NO_EXPECTED_PODS, settings)
 
     def build(self, commands: Sequence[ProposedCommand]) -> ProposedCommand | None:
@@ -178,9 +176,7 @@ class _NetCommandBuilder:
     def _build_consolidation_context(self, setup: SimulationSetup) -> ConsolidationContext:
         evaluated_nodes = self._context.evaluate_nodes()
         candidates = {name: item for name, item in evaluated_nodes.items() if isinstance(item, Candidate)}
-        settings = self._settings
-        prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
-        evaluator = BalancedEvaluator(self._cluster_state, candidates, prices, settings.forecasts, settings.run_times)
+        evaluator = self._context.build_evaluator(candidates)
         no_cooldown = WorkloadCooldown(timedelta(), (), self._cluster_state.taken_at)  # the parts respect it
         checks = (self._context.build_replacement_finder(setup), self._context.budget_tracker, no_cooldown)
         return ConsolidationContext(

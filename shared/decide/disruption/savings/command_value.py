@@ -6,7 +6,6 @@ save for longer than a day: a node that stays cheap to remove for a day is remov
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -21,7 +20,6 @@ from shared.decide.disruption.savings.disruption_cost import (
 from shared.decide.disruption.savings.savings_duration import (
     MAX_SAVINGS_DURATION,
     SavingsDuration,
-    estimate_duration_since_other_changes,
     estimate_savings_duration,
 )
 from shared.model.core.formatting import format_elapsed, format_usd_per_hour
@@ -114,11 +112,7 @@ def compute_command_value(
     new_nodes_usd_per_hour = sum(target.price_usd_per_hour for target in targets) - savings_usd_per_hour
     cost = compute_disruption_cost(targets, eviction_costs, new_nodes_usd_per_hour)
     launch_times, receiver_states = (launch_time_by_pool, tuple(receivers)) if cost.evictions_usd > 0 else ({}, ())
-    duration = estimate_savings_duration(targets, now, launch_times, receiver_states)
-    if forecast_duration is not None and duration.expected < MAX_SAVINGS_DURATION:
-        # The forecast replaces what the pods of the targets tell, but knows no changes within an hour.
-        other_duration = estimate_duration_since_other_changes(targets, now, launch_times, receiver_states)
-        duration = min(forecast_duration, other_duration, key=attrgetter("expected"))
+    duration = estimate_savings_duration(targets, now, launch_times, receiver_states, forecast_duration)
     return CommandValue(savings_usd_per_hour=savings_usd_per_hour, duration=duration, cost=cost)
 
 

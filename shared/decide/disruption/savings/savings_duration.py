@@ -11,6 +11,7 @@ pods: space that has just become free there may be needed again as soon.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -43,11 +44,13 @@ def estimate_savings_duration(
     now: datetime,
     launch_time_by_pool: Mapping[str, datetime],
     receivers: Iterable[StateNode] = (),
+    forecast_duration: SavingsDuration | None = None,
 ) -> SavingsDuration:
     """Return how long the savings of disrupting *targets* are expected to last: as long as their pods were quiet.
 
     *launch_time_by_pool*: launches that end the quiet period; *receivers*: existing nodes that receive the pods, where
-    each change of the pods ends it. After a quiet day of the targets, neither matters.
+    each change of the pods ends it. *forecast_duration* replaces what the pods of the targets tell, but knows no
+    changes within an hour. After a quiet day of the targets, none of them matters.
     """
     quiet_since = find_quiet_since(targets)
     if quiet_since is None:
@@ -55,11 +58,11 @@ def estimate_savings_duration(
     own_duration = _build_duration(now, quiet_since, "no pod change")
     if now - quiet_since >= MAX_SAVINGS_DURATION:
         return own_duration
-    other_duration = estimate_duration_since_other_changes(targets, now, launch_time_by_pool, receivers)
-    return other_duration if other_duration.expected < own_duration.expected else own_duration
+    other_duration = _compute_duration_since_other_changes(targets, now, launch_time_by_pool, receivers)
+    return min(forecast_duration or own_duration, other_duration, key=attrgetter("expected"))
 
 
-def estimate_duration_since_other_changes(
+def _compute_duration_since_other_changes(
     targets: Iterable[Candidate],
     now: datetime,
     launch_time_by_pool: Mapping[str, datetime],
