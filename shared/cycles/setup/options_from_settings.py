@@ -8,6 +8,7 @@ from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerLimits
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.instance_types.capacity import CapacitySettings
 from shared.model.decisions.placement import SchedulingOptions
+from shared.model.karpenter.money_limit import MoneyPolicy, to_micro_usd
 from shared.settings import ChosenSettings, Settings
 
 
@@ -19,6 +20,7 @@ def build_scheduling_options(settings: Settings) -> SchedulingOptions:
         pod_nominations=settings.pod_nominations,
         node_cost_usd_per_hour=settings.node_cost_usd_per_hour,
         volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
+        money=build_money_policy(settings),
         readiness="Assumed" if settings.mode == "plan" else "Required",
     )
 
@@ -47,8 +49,18 @@ def build_launch_policy(settings: Settings) -> LaunchPolicy:
             pool_nodes_per_minute=settings.launch_pool_nodes_per_minute,
             pool_usd_per_hour=settings.launch_pool_usd_per_hour,
         ),
+        money=build_money_policy(settings),
         uses_open_reservations=not settings.gates.reserved_capacity,
         best_effort=settings.min_values_policy == "BestEffort",
+    )
+
+
+def build_money_policy(settings: ChosenSettings) -> MoneyPolicy:
+    """Return the limit of the cluster in USD per hour, and the prices that count against such limits."""
+    return MoneyPolicy(
+        cluster_limit=to_micro_usd(settings.limit_usd_per_hour) if settings.limit_usd_per_hour else None,
+        prices=settings.money_limit_prices,
+        volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
     )
 
 

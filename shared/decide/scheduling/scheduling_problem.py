@@ -8,11 +8,13 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from shared.decide.launch.money.limit_prices import LimitPrices, find_limit_prices
 from shared.decide.scheduling.constraints.pod_validation import validate_pod
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology, build_volume_topology
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
+from shared.decide.scheduling.instance_types.type_prices import TypePrices
 from shared.decide.scheduling.nodes.existing_node import ExistingNode, build_existing_nodes, build_node_domains
 from shared.decide.scheduling.nodes.node_pool_limits import compute_remaining_limits
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
@@ -25,7 +27,11 @@ from shared.decide.scheduling.pods.equivalence_class import (
 )
 from shared.decide.scheduling.pods.queue_order import sort_queue
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate
-from shared.decide.scheduling.templates.template_builder import build_templates
+from shared.decide.scheduling.templates.template_builder import (
+    build_template_requirements,
+    build_templates,
+    find_type_index,
+)
 from shared.decide.scheduling.topology.topology import Topology
 from shared.decide.scheduling.topology.topology_builder import build_topology
 from shared.model.cluster import ClusterSnapshot
@@ -111,7 +117,14 @@ class SchedulingProblem:
 
     def compute_remaining_limits(self) -> dict[str, dict[str, int]]:
         """Return what remains of the limits of each NodePool next to the staying nodes."""
-        return compute_remaining_limits(self.cluster.node_pools, self.staying_nodes, self._type_indexes)
+        return compute_remaining_limits(
+            self.cluster.node_pools,
+            self.staying_nodes,
+            self._type_indexes,
+            self._templates[3],
+            self._limit_prices,
+            self.options.money.cluster_limit,
+        )
 
     def start_packing(
         self, existing_nodes: list[ExistingNode] | None = None, is_over: Callable[[], bool] | None = None
@@ -133,8 +146,33 @@ class SchedulingProblem:
     @cached_property
     def _templates(
         self,
-    ) -> tuple[tuple[NodeClaimTemplate, ...], tuple[ExcludedNodePool, ...], dict[str, InstanceTypeIndex]]:
-        return build_templates(self.cluster, self.axes, self.options)
+    ) -> tuple[
+        tuple[NodeClaimTemplate, ...],
+        tuple[ExcludedNodePool, ...],
+        dict[str, InstanceTypeIndex],
+        dict[str, TypePrices],
+    ]:
+        templates, excluded_pools, type_indexes = build_templates(self.cluster, self.axes, self.options)
+        type_prices = self._build_type_prices(type_indexes)
+        for template in templates:
+            template.type_prices = type_prices.get(template.pool.name)
+        return templates, excluded_pools, type_indexes, type_prices
+
+    def _build_type_prices(self, type_indexes: Mapping[str, InstanceTypeIndex]) -> dict[str, TypePrices]:
+        """Return the prices of instance types by NodePool, if there are limits in USD per hour."""
+        type_prices: dict[str, TypePrices] = {}
+        for pool in self.cluster.node_pools if self._limit_prices is not None else ():
+            type_index = find_type_index(type_indexes, pool.node_class.name, pool.name)
+            if type_index is not None and self._limit_prices is not None:
+                type_prices[pool.name] = TypePrices(
+                    type_index, self._limit_prices, pool.node_class.name, build_template_requirements(pool)
+                )
+        return type_prices
+
+    @cached_property
+    def _limit_prices(self) -> LimitPrices | None:
+        """The prices of nodes for limits in USD per hour; None if there are no such limits."""
+        return find_limit_prices(self.cluster, self.options.money)
 
 
 def build_problem(
