@@ -7,6 +7,7 @@ from shared.decide.disruption.savings.disruption_cost import NODE_OVERLAP_PERIOD
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerLimits
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.instance_types.capacity import CapacitySettings
+from shared.model.decisions.month_costs import BudgetPolicy, parse_budget_steps
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.karpenter.money_limit import MoneyPolicy, to_micro_usd
 from shared.settings import ChosenSettings, Settings
@@ -61,6 +62,19 @@ def build_money_policy(settings: ChosenSettings) -> MoneyPolicy:
         cluster_limit=to_micro_usd(settings.limit_usd_per_hour) if settings.limit_usd_per_hour else None,
         prices=settings.money_limit_prices,
         volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
+    )
+
+
+def build_budget_policy(settings: ChosenSettings) -> BudgetPolicy:
+    """Return the monthly budget of a deployment.
+
+    Raises:
+        ValueError: the steps cannot be parsed.
+    """
+    return BudgetPolicy(
+        budget_usd=settings.monthly_budget_usd,
+        step_percents=parse_budget_steps(settings.monthly_budget_steps),
+        min_priority=settings.monthly_budget_priority,
     )
 
 

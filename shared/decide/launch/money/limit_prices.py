@@ -6,6 +6,8 @@ default ones of the AMI family; a volume without a size has the size of its imag
 
 from collections.abc import Iterable
 
+import msgspec
+
 from shared.decide.launch.ami_families.ami_family import AMI_FAMILIES
 from shared.model.cloud_provider.instance_type import InstanceType, Offering
 from shared.model.cluster import ClusterSnapshot
@@ -15,6 +17,7 @@ from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.ec2.launch_template import BlockDevice
 from shared.model.karpenter.money_limit import CLUSTER_SCOPE, MoneyPolicy, list_limits, to_micro_usd
 from shared.model.karpenter.node_class import EC2NodeClass
+from shared.state.cluster_state import ClusterState
 from shared.state.node_prices import PriceList
 from shared.state.state_node import StateNode, compute_pool_usage
 
@@ -67,6 +70,36 @@ class LimitPrices:
             if state.pool and scope in (state.pool, CLUSTER_SCOPE) and not state.is_marked_for_deletion()
         )
         return build_resources({USD_PER_HOUR: price})
+
+
+class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a limit in USD per hour is used, in millionths of a USD per hour."""
+
+    scope: str
+    """The NodePool, or `CLUSTER_SCOPE`."""
+    used: int
+    limit: int
+
+    @property
+    def used_percent(self) -> float:
+        """The used part; a limit of 0 is used up."""
+        return 100 * self.used / self.limit if self.limit else 100.0
+
+
+def measure_limit_usage(cluster_state: ClusterState, policy: MoneyPolicy) -> tuple[LimitUsage, ...]:
+    """Return the usage of each limit in USD per hour: of the cluster, then of NodePools by name."""
+    cluster = cluster_state.snapshot
+    limit_prices = find_limit_prices(cluster, policy)
+    if limit_prices is None:
+        return ()
+    limits = {} if policy.cluster_limit is None else {CLUSTER_SCOPE: policy.cluster_limit}
+    for pool in sorted(cluster.node_pools, key=lambda pool: pool.name):
+        pool_limits = list_limits(pool)
+        limits |= {pool.name: pool_limits[USD_PER_HOUR]} if USD_PER_HOUR in pool_limits else {}
+    return tuple(
+        LimitUsage(scope=scope, used=limit_prices.compute_usage(cluster_state.nodes, scope)[USD_PER_HOUR], limit=limit)
+        for scope, limit in limits.items()
+    )
 
 
 def compute_limit_usage(state: StateNode, limit_prices: LimitPrices | None) -> Resources:
