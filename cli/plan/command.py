@@ -141,6 +141,7 @@ def build_options(args: argparse.Namespace, settings: ChosenSettings) -> Schedul
         node_cost_usd_per_hour=settings.node_cost_usd_per_hour if args.node_cost is None else args.node_cost,
         volume_usd_per_gib_month=volume_price,
         money=replace(build_money_policy(settings), volume_usd_per_gib_month=volume_price),
+        priority_under_limits=settings.priority_under_limits == "on",
         readiness="Assumed",
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.cluster.live_cluster import NOT_INSTALLED_TEXT
 from cli.facts.installation import Installation
+from cli.inputs.environment import read_environment_settings
 from cli.planning.cluster_source import PlanningInput, StatusReader, default_to_current_context
 from cli.planning.table import TableOptions
 from cli.status.node_rows import NodeRow, build_node_rows, sort_node_rows
@@ -20,6 +21,7 @@ from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors
 from cli.terminal.text import choose_palette, get_terminal_width, is_terminal
+from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.model.cluster import ClusterSnapshot
 from shared.state.cluster_state import ClusterState
 
@@ -89,7 +91,9 @@ def _render_status(observation: Observation, args: argparse.Namespace) -> str:
     cluster_state = ClusterState(cluster)
     if args.output == "prometheus":
         return render_metrics(cluster_state)
-    fleet_status = build_fleet_status(cluster_state)
+    settings = installation.settings if installation is not None else None
+    money = build_money_policy(settings if settings is not None else read_environment_settings())
+    fleet_status = build_fleet_status(cluster_state, money)
     if args.output != "table":
         document = build_status_document(fleet_status, installation) | {"notes": list(planning_input.notes)}
         return encode_output(document, args.output)

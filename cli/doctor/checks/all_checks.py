@@ -8,6 +8,7 @@ from cli.doctor.checks import (
     connectivity,
     installation,
     leaks,
+    money_limits,
     node_pools,
     pauses,
     price_source,
@@ -54,6 +55,7 @@ CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             role_permissions.check_default_key,
             role_permissions.check_ipv6,
             quotas.check_quotas,
+            money_limits.check_money_limits,
         ),
     ),
     (

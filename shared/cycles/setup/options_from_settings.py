@@ -22,6 +22,7 @@ def build_scheduling_options(settings: Settings) -> SchedulingOptions:
         node_cost_usd_per_hour=settings.node_cost_usd_per_hour,
         volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
         money=build_money_policy(settings),
+        priority_under_limits=settings.priority_under_limits == "on",
         readiness="Assumed" if settings.mode == "plan" else "Required",
     )
 

@@ -52,12 +52,14 @@ class SchedulingProblem:
         staying_nodes: Sequence[StateNode],
         waiting_pods: Collection[str] | None,
         options: SchedulingOptions,
+        *,
+        by_priority: bool = False,
     ) -> None:
         """Use `build_problem` instead."""
         self.cluster: ClusterSnapshot = cluster_state.planning_snapshot
         self.queue, self.staying_nodes, self.options = queue, staying_nodes, options
         self.volumes: VolumeTopology = build_volume_topology(self.cluster)
-        self.pod_shapes, self.errors_by_pod = _split_by_validity(queue, self.volumes)
+        self.pod_shapes, self.errors_by_pod = _split_by_validity(queue, self.volumes, by_priority=by_priority)
         self.axes: Axes = _build_axes(self.cluster, self.pod_shapes)
         self._cluster_state, self._waiting_pods = cluster_state, waiting_pods
 
@@ -182,22 +184,24 @@ def build_problem(
     staying_nodes: Sequence[StateNode],
     waiting_pods: Collection[str] | None = None,
     options: SchedulingOptions,
+    by_priority: bool = False,
 ) -> SchedulingProblem:
     """Return the problem to place *pods* on *staying_nodes* and on new nodes.
 
     *waiting_pods*: names of pods that are counted nowhere until they are placed, by default all *pods* without errors;
-    topology constraints count the others on the nodes where they run.
+    topology constraints count the others on the nodes where they run. *by_priority*: pods of higher priority are placed
+    first.
     """
-    queue = sort_queue(pods, cluster_state.taken_at)
-    return SchedulingProblem(cluster_state, queue, staying_nodes, waiting_pods, options)
+    queue = sort_queue(pods, cluster_state.taken_at, by_priority=by_priority)
+    return SchedulingProblem(cluster_state, queue, staying_nodes, waiting_pods, options, by_priority=by_priority)
 
 
 def _split_by_validity(
-    queue: Sequence[Pod], volumes: VolumeTopology
+    queue: Sequence[Pod], volumes: VolumeTopology, *, by_priority: bool
 ) -> tuple[list[PodShape], dict[str, Unschedulable]]:
     """Split *queue* into the shapes of valid pods and errors by pod name."""
     valid_shapes, errors_by_pod = [], dict[str, Unschedulable]()
-    for shape in group_pod_shapes(queue):
+    for shape in group_pod_shapes(queue, by_priority=by_priority):
         error = validate_pod(shape.representative, volumes)
         if error is None:
             valid_shapes.append(shape)

@@ -48,6 +48,8 @@ class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Price of the volumes that the node class maps: gp3."""
     money: MoneyPolicy = NO_CLUSTER_LIMIT
     """The limit of the cluster in USD per hour, and the prices that count against such limits."""
+    priority_under_limits: bool = False
+    """Whether pods of higher priority are placed first if limits or capacity are short."""
     pod_nominations: Literal["Enabled", "Disabled"] = "Enabled"
     """Whether pods get nominated node names. Disabled: plans that work without them are preferred."""
 
