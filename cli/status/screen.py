@@ -23,6 +23,7 @@ from cli.terminal.stderr import print_errors
 from cli.terminal.text import choose_palette, get_terminal_width, is_terminal
 from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.model.cluster import ClusterSnapshot
+from shared.model.karpenter.money_limit import MoneyPolicy
 from shared.state.cluster_state import ClusterState
 
 if TYPE_CHECKING:
@@ -89,10 +90,9 @@ def _list_read_errors(observation: Observation) -> list[str]:
 def _render_status(observation: Observation, args: argparse.Namespace) -> str:
     planning_input, cluster, installation = observation
     cluster_state = ClusterState(cluster)
+    money = _read_money_policy(args, installation)
     if args.output == "prometheus":
-        return render_metrics(cluster_state)
-    settings = installation.settings if installation is not None else None
-    money = build_money_policy(settings if settings is not None else read_environment_settings())
+        return render_metrics(cluster_state, money)
     fleet_status = build_fleet_status(cluster_state, money)
     if args.output != "table":
         document = build_status_document(fleet_status, installation) | {"notes": list(planning_input.notes)}
@@ -101,6 +101,17 @@ def _render_status(observation: Observation, args: argparse.Namespace) -> str:
     notes = [f"note: {note}{INSTALL_HINT if NOT_INSTALLED_TEXT in note else ''}\n" for note in planning_input.notes]
     page = render_status(fleet_status, installation, choose_palette(sys.stdout), table_options)
     return "".join([page, *(["\n"] if notes else []), *notes])
+
+
+def _read_money_policy(args: argparse.Namespace, installation: Installation | None) -> MoneyPolicy:
+    """Return the limit of the cluster in USD per hour: of the installation, else from the environment."""
+    if installation is not None and installation.settings is not None:
+        return build_money_policy(installation.settings)
+    try:
+        return build_money_policy(read_environment_settings())
+    except ValueError as error:
+        args.usage(str(error))
+        raise AssertionError("argparse has left") from error
 
 
 def draw_status(args: argparse.Namespace, observation: Observation, view: "Viewport") -> "DrawnPage":
