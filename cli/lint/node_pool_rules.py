@@ -19,7 +19,7 @@ from shared.model.core.labels import CAPACITY_TYPE, GRACEFUL_EXPIRATION, LIMIT_U
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import USD_PER_HOUR, build_resources, format_amount
 from shared.model.core.taints import Taint, Toleration
-from shared.model.karpenter.money_limit import find_limit_problem, has_limits, list_limits, to_micro_usd
+from shared.model.karpenter.money_limit import convert_to_micro_usd, find_limit_problem, has_limits, list_limits
 from shared.model.karpenter.node_pool import NodePool
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
@@ -135,7 +135,7 @@ def _lint_usd_limit(
     """Check that the limit in USD per hour is above the price of the cheapest instance."""
     limit = list_limits(pool).get(USD_PER_HOUR)
     prices = [
-        to_micro_usd(offering.price_usd_per_hour)
+        convert_to_micro_usd(offering.price_usd_per_hour)
         for kind in types
         for offering in kind.offerings
         if offering.available and pool.requirements[CAPACITY_TYPE].has(offering.capacity_type)

@@ -8,7 +8,6 @@ from cli.doctor.checks import (
     connectivity,
     installation,
     leaks,
-    money_limits,
     node_pools,
     pauses,
     price_source,
@@ -55,7 +54,7 @@ CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             role_permissions.check_default_key,
             role_permissions.check_ipv6,
             quotas.check_quotas,
-            money_limits.check_money_limits,
+            quotas.check_money_limits,
         ),
     ),
     (

@@ -9,7 +9,7 @@ from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.instance_types.capacity import CapacitySettings
 from shared.model.decisions.month_costs import BudgetPolicy, parse_budget_steps
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.karpenter.money_limit import MoneyPolicy, to_micro_usd
+from shared.model.karpenter.money_limit import MoneyPolicy, convert_to_micro_usd
 from shared.settings import ChosenSettings, Settings
 
 
@@ -60,7 +60,7 @@ def build_launch_policy(settings: Settings) -> LaunchPolicy:
 def build_money_policy(settings: ChosenSettings) -> MoneyPolicy:
     """Return the limit of the cluster in USD per hour, and the prices that count against such limits."""
     return MoneyPolicy(
-        cluster_limit=to_micro_usd(settings.limit_usd_per_hour) if settings.limit_usd_per_hour else None,
+        cluster_limit=convert_to_micro_usd(settings.limit_usd_per_hour) if settings.limit_usd_per_hour else None,
         prices=settings.money_limit_prices,
         volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
     )

@@ -51,7 +51,7 @@ def plan_within_budget(
             name
             for node in placement.placement.new_nodes
             for name in node.pods
-            if not _may_get_node(priority_by_pod.get(name), budget)
+            if not _can_get_node(priority_by_pod.get(name), budget)
         )
         if not refused_pods:
             break
@@ -60,7 +60,7 @@ def plan_within_budget(
     return replace(placement, placement=_explain_budget(placement.placement, withheld_pods, budget))
 
 
-def _may_get_node(priority: int | None, budget: BudgetState) -> bool:
+def _can_get_node(priority: int | None, budget: BudgetState) -> bool:
     """Return whether a pod of *priority* may get a new node; None: a buffer pod, which has the lowest priority."""
     if budget.step == "no-new-nodes":
         return False

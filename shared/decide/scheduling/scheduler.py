@@ -10,9 +10,9 @@ from shared.decide.scheduling.packing.failure_reasons import explain_unschedulab
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.placement_builder import build_placement
 from shared.decide.scheduling.packing.plan_completion import Plan
-from shared.decide.scheduling.packing.priority_under_limits import explain_priority, is_priority_inverted
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
+from shared.decide.scheduling.pods.pod_priority import explain_priority, is_priority_inverted
 from shared.decide.scheduling.pods.pods_by_zone import count_pods_by_zone
 from shared.decide.scheduling.scheduling_problem import SchedulingProblem, build_problem
 from shared.decide.scheduling.search.plan_search import SecondLaunch, find_cheapest_placement

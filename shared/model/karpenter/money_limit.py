@@ -63,7 +63,7 @@ def has_limits(pool: NodePool) -> bool:
     return bool(list_limits(pool))
 
 
-def to_micro_usd(amount_usd: float) -> int:
+def convert_to_micro_usd(amount_usd: float) -> int:
     """Return *amount_usd* in millionths, rounded up, so that no price is underestimated."""
     return ceil(round(amount_usd * MICRO_USD, 3))
 

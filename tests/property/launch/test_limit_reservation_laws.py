@@ -15,7 +15,7 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, LIMIT_USD, ZO
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.resources import CPU, NODES, build_resources, parse_resources
 from shared.model.ec2.fleet import FleetInstance, FleetResult
-from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy, to_micro_usd
+from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy, convert_to_micro_usd
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_pool import NodePool
 from shared.ports.world import World
@@ -36,7 +36,7 @@ USD_POOL = NodePool(
     node_class=NodeClassRef(name="default"),
 )
 FREE_POOL = NodePool(meta=ObjectMeta(name="default"), node_class=NodeClassRef(name="default"))
-CLUSTER_MONEY = MoneyPolicy(cluster_limit=to_micro_usd(LIMIT_USD_PER_HOUR))
+CLUSTER_MONEY = MoneyPolicy(cluster_limit=convert_to_micro_usd(LIMIT_USD_PER_HOUR))
 LIMITED_SCOPES = ((POOL, NO_CLUSTER_LIMIT), (USD_POOL, NO_CLUSTER_LIMIT), (FREE_POOL, CLUSTER_MONEY))
 SCOPE_NAMES = ("cpu of the NodePool", "USD of the NodePool", "USD of the cluster")
 OLDEST = MAX_LIST_AGE.total_seconds()
@@ -138,7 +138,7 @@ def run_function(actor: str, counts: list[int], region: Region, world: World) ->
         st.sampled_from(("a", "b", "c", "a", "b", "c", "a", "b", "a dies", "b dies")), min_size=60, max_size=120
     ),
 )
-def test_limit_is_never_exceeded_by_overlapping_functions(
+def test_nodepool_limit_is_never_exceeded_by_overlapping_functions(
     pool: NodePool, money: MoneyPolicy, counts: list[int], gives: list[int], turns: list[str]
 ) -> None:
     region, outside = Region(gives, pool, money), build_outside(money)

@@ -190,12 +190,15 @@ def describe_exceeded_limit(account: LimitAccount, resource_name: str, max_capac
     scope = "the cluster" if account.pool == CLUSTER_SCOPE else f"NodePool {account.pool}"
     if resource_name != USD_PER_HOUR:
         return f"{scope} would exceed its limit of {resource_name}"
-    limit, price, left = (
+    limit, price, remaining = (
         format_amount(USD_PER_HOUR, amount)
         for amount in (account.limits[USD_PER_HOUR], max_capacity[USD_PER_HOUR], account.compute_remaining_usd())
     )
     fix = "limit-usd-per-hour" if account.pool == CLUSTER_SCOPE else LIMIT_USD
-    return f"{scope} would exceed its limit of {limit}: a node costs up to {price}, {left} is left; to fix: raise {fix}"
+    return (
+        f"{scope} would exceed its limit of {limit}: a node costs up to {price}, {remaining} is left; "
+        f"to fix: raise {fix}"
+    )
 
 
 def list_launch_scopes(node_pool: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from shared.model.core.labels import ON_DEMAND
 from shared.model.core.resources import USD_PER_HOUR, Resources, build_resources
 from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.ec2.launch_template import BlockDevice
-from shared.model.karpenter.money_limit import CLUSTER_SCOPE, MoneyPolicy, list_limits, to_micro_usd
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE, MoneyPolicy, convert_to_micro_usd, list_limits
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.state.cluster_state import ClusterState
 from shared.state.node_prices import PriceList
@@ -30,7 +30,7 @@ class LimitPrices:
         self._uses_list_price = policy.prices == "list"
         self._price_list = PriceList(cluster.catalog)
         self._volume_price_by_class = {
-            node_class.name: to_micro_usd(
+            node_class.name: convert_to_micro_usd(
                 sum(
                     device.volume_size_gib or 0
                     for device in node_class.block_devices or _list_default_devices(node_class)
@@ -51,7 +51,7 @@ class LimitPrices:
             other.price_usd_per_hour for other in instance_type.offerings if other.capacity_type == ON_DEMAND
         ]
         usd_per_hour = max(list_prices) if self._uses_list_price and list_prices else offering.price_usd_per_hour
-        return to_micro_usd(usd_per_hour) + self.get_volume_price(node_class)
+        return convert_to_micro_usd(usd_per_hour) + self.get_volume_price(node_class)
 
     def get_node_price(self, state: StateNode) -> int:
         """Return the current price of an existing node; only that of its volumes if its offering is unknown."""

@@ -4,33 +4,19 @@ from collections.abc import Iterable
 from typing import Final
 
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
-from shared.decide.scheduling.nodes.node_pool_limits import find_remaining_usd, select_type_limits
+from shared.decide.scheduling.nodes.node_pool_limits import select_type_limits
+from shared.decide.scheduling.nodes.usd_limit_refusal import explain_usd_limits
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.templates.min_values import has_min_values
-from shared.decide.scheduling.templates.node_claim_template import (
-    ExcludedNodePool,
-    NarrowedTemplate,
-    NodeClaimTemplate,
-    TemplateRefusal,
-)
+from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate, TemplateRefusal
 from shared.decide.scheduling.templates.template_builder import sort_node_pools
 from shared.decide.scheduling.topology.messages import describe_topology_group
-from shared.model.core.labels import CAPACITY_TYPE, LIMIT_USD, WELL_KNOWN, ZONE
+from shared.model.core.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE
 from shared.model.core.requirements import Requirement, Requirements
-from shared.model.core.resources import (
-    CPU,
-    NODES,
-    PODS,
-    USD_PER_HOUR,
-    Axes,
-    build_resources,
-    compute_min_resources,
-    format_amount,
-)
+from shared.model.core.resources import CPU, NODES, PODS, Axes, build_resources, compute_min_resources, format_amount
 from shared.model.core.taints import find_untolerated_taint
 from shared.model.decisions.placement import UnschedulableReason
-from shared.model.karpenter.money_limit import list_limits
 
 _MAX_PLAUSIBLE_CPU_MILLI: Final = 1_000_000 * 1000
 """In thousandths of a CPU: no instance type has as many."""
@@ -224,7 +210,7 @@ def _explain_limits(
     if template.filter_fitting_types(
         narrowed_template.mask & template.type_index.find_within_limits(resource_limits), pod_class.request_vector
     ):
-        return _explain_usd_limits(template, pod_class, narrowed_template, packing)
+        return explain_usd_limits(template, pod_class, narrowed_template, packing.remaining_limits, packing.options)
     exceeded_limits = [
         name
         for name, amount in sorted(resource_limits.items())
@@ -237,39 +223,6 @@ def _explain_limits(
         for name in exceeded_limits
     )
     message = f"every instance type that fits would exceed its limit of {limits_text}: increase spec.limits"
-    return TemplateRefusal(reason="LimitExceeded", message=message)
-
-
-def _explain_usd_limits(
-    template: NodeClaimTemplate,
-    pod_class: PodEquivalenceClass,
-    narrowed_template: NarrowedTemplate,
-    packing: FirstFitPacking,
-) -> TemplateRefusal | None:
-    """Return which limit in USD per hour refuses the pod, with the amounts and the fix; None if none does."""
-    fitting_types = template.filter_fitting_types(narrowed_template.mask, pod_class.request_vector, pod_class.ports)
-    type_prices, requirements = template.type_prices, narrowed_template.requirements
-    usd_left = find_remaining_usd(packing.remaining_limits, template.pool.name)
-    if (
-        type_prices is None
-        or usd_left is None
-        or fitting_types & type_prices.find_types_within(requirements, max(0, usd_left))
-    ):
-        return None
-    pool_left = packing.remaining_limits[template.pool.name].get(USD_PER_HOUR)
-    is_pool_limit = pool_left is not None and pool_left == usd_left
-    limit = list_limits(template.pool).get(USD_PER_HOUR, 0) if is_pool_limit else packing.options.money.cluster_limit
-    scope = "its limit" if is_pool_limit else "the limit of the cluster"
-    fix = LIMIT_USD if is_pool_limit else "limit-usd-per-hour"
-    amounts = [
-        format_amount(USD_PER_HOUR, amount)
-        for amount in (
-            type_prices.get_min_price(requirements, fitting_types),
-            max(0, usd_left),
-            limit or 0,
-        )
-    ]
-    message = f"a node costs at least {amounts[0]}, {amounts[1]} is left of {scope} of {amounts[2]}: increase {fix}"
     return TemplateRefusal(reason="LimitExceeded", message=message)
 
 

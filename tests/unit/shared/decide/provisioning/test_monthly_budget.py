@@ -91,7 +91,7 @@ def test_first_step_keeps_node_pools_without_spot() -> None:
     assert placement.new_nodes[0].requirements[CAPACITY_TYPE].values == {"on-demand"}
 
 
-def test_pod_that_the_first_step_refuses_is_told_the_budget() -> None:
+def test_message_of_a_pod_that_the_first_step_refuses_has_the_budget() -> None:
     pod = make_pod("fixed", node_selector=((CAPACITY_TYPE, "on-demand"),))
     (refused_pod,) = plan(make_cluster_snapshot(pod, types=BOTH), "spot-only").unschedulable
     assert refused_pod.message.endswith(

@@ -10,7 +10,7 @@ from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.core.labels import LIMIT_USD
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.resources import USD_PER_HOUR
-from shared.model.karpenter.money_limit import CLUSTER_SCOPE, LimitPrices, MoneyPolicy, to_micro_usd
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE, LimitPrices, MoneyPolicy, convert_to_micro_usd
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_pool import NodePool
 from tests.support.launch_cases import make_claim, make_cluster
@@ -33,7 +33,7 @@ def make_claims(count: int) -> list[NodeClaim]:
 
 
 def make_policy(limit: float | None, prices: LimitPrices = "marginal", **fields: Any) -> LaunchPolicy:
-    cluster_limit = None if limit is None else to_micro_usd(limit)
+    cluster_limit = None if limit is None else convert_to_micro_usd(limit)
     return LaunchPolicy(money=MoneyPolicy(cluster_limit=cluster_limit, prices=prices), **fields)
 
 
@@ -52,7 +52,7 @@ def test_launches_stay_within_the_limit_of_the_cluster(prices: LimitPrices, limi
     (row,) = plan.limit_reservations
     price = SPOT if prices == "marginal" else LIST
     assert row.pool == CLUSTER_SCOPE
-    assert row.holds[0].max_capacity_per_claim[USD_PER_HOUR] == pytest.approx(to_micro_usd(price), abs=2)
+    assert row.holds[0].max_capacity_per_claim[USD_PER_HOUR] == pytest.approx(convert_to_micro_usd(price), abs=2)
 
 
 def test_refused_launch_names_the_amounts_and_the_fix() -> None:
@@ -68,11 +68,11 @@ def test_refused_launch_names_the_amounts_and_the_fix() -> None:
 def test_launch_that_was_reserved_before_the_limit_existed_counts() -> None:
     claims = make_claims(1)
     (launch,) = plan_launches(make_cluster(*claims, node_pools=(make_pool(),))).launches
-    other = make_claim("other", cpu="3")
-    cluster = make_cluster(*claims, other, node_pools=(make_pool(),), launch_groups=(launch.group,))
+    second_claim = make_claim("second", cpu="3")
+    cluster = make_cluster(*claims, second_claim, node_pools=(make_pool(),), launch_groups=(launch.group,))
     policy = make_policy(2 * SPOT - 0.001, limit_reservations=(LimitReservations(pool=CLUSTER_SCOPE),))
     plan = plan_launches(cluster, policy)
-    assert [unlaunchable.claim.name for unlaunchable in plan.unlaunchable] == ["other"]
+    assert [unlaunchable.claim.name for unlaunchable in plan.unlaunchable] == ["second"]
 
 
 def test_claims_of_a_static_node_pool_wait_for_the_limit_of_the_cluster() -> None:

@@ -7,7 +7,7 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, LIMIT_USD, NO
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.resources import NODES, build_resources
 from shared.model.decisions.placement import Placement, SchedulingOptions
-from shared.model.karpenter.money_limit import LimitPrices, MoneyPolicy, find_limit_problem, to_micro_usd
+from shared.model.karpenter.money_limit import LimitPrices, MoneyPolicy, convert_to_micro_usd, find_limit_problem
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import (
@@ -30,7 +30,7 @@ def make_limited_pool(limit: str, name: str = "default", **fields: object) -> No
 def make_options(
     usd_per_hour: float | None = None, prices: LimitPrices = "marginal", volume_price: float = 0.08
 ) -> SchedulingOptions:
-    limit = None if usd_per_hour is None else to_micro_usd(usd_per_hour)
+    limit = None if usd_per_hour is None else convert_to_micro_usd(usd_per_hour)
     return SchedulingOptions(
         money=MoneyPolicy(cluster_limit=limit, prices=prices, volume_usd_per_gib_month=volume_price)
     )
@@ -65,7 +65,7 @@ def test_nodes_of_all_node_pools_count_against_the_limit_of_the_cluster() -> Non
     assert {pod.reason for pod in placement.unschedulable} == {"LimitExceeded"}
 
 
-def test_refused_pod_is_told_the_amounts_and_the_fix() -> None:
+def test_message_of_a_refused_pod_has_the_amounts_and_the_fix() -> None:
     types = (make_instance_type("m.04", 4),)
     pools = (make_limited_pool("0.25", "first", weight=10), make_node_pool("second"))
     placement = solve(

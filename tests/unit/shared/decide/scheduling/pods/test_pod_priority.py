@@ -50,7 +50,7 @@ def test_pods_of_higher_priority_get_the_nodes_if_limits_are_short(limit: str) -
     assert list_placed(pods, limit, SchedulingOptions()) == ["low-1", "low-2"]
 
 
-def test_refused_pod_is_told_what_took_the_room() -> None:
+def test_message_of_a_refused_pod_names_the_pods_of_higher_priority() -> None:
     pods = (make_ranked_pod("low", 0, "4"), make_ranked_pod("middle", 5), make_ranked_pod("high", 9))
     cluster = make_cluster_snapshot(*pods, types=TYPES, node_pools=(LIMITS["usd"],))
     (refused_pod,) = solve(cluster, options=BY_PRIORITY).unschedulable
@@ -72,7 +72,7 @@ def test_without_a_shortage_priority_changes_nothing() -> None:
     assert solve(cluster, options=BY_PRIORITY) == solve(cluster)
 
 
-def test_pod_of_high_priority_gets_the_room_of_an_existing_node() -> None:
+def test_pod_of_high_priority_is_placed_on_the_existing_node_first() -> None:
     pool = make_node_pool(limits=Resources(amounts=(("nodes", 0),)))
     pods = (make_ranked_pod("low", 0, "4"), make_ranked_pod("high", 9))
     cluster = make_cluster_snapshot(*pods, nodes=(make_node("running"),), node_pools=(pool,))
