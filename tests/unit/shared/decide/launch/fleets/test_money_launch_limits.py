@@ -14,7 +14,8 @@ from shared.model.core.resources import USD_PER_HOUR, parse_resources
 from shared.model.karpenter.money_limit import CLUSTER_SCOPE, LimitPrices, MoneyPolicy, convert_to_micro_usd
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_pool import NodePool
-from tests.support.launch_cases import NOW, make_claim, make_cluster
+from tests.support.actions_world import Outside
+from tests.support.launch_cases import NOW, make_claim, make_cluster, write_limit_reservations
 from tests.support.snapshot_decisions import plan_launches
 
 VOLUME = 20 * 0.08 / 730
@@ -91,6 +92,14 @@ def test_reservation_without_a_price_counts_with_the_price_of_its_request() -> N
     rows = (LimitReservations(pool="default", holds=(hold,)),)
     plan = plan_launches(cluster, make_policy(None, limit_reservations=rows))
     assert [unlaunchable.claim.name for unlaunchable in plan.unlaunchable] == ["second"]
+
+
+def test_launch_that_loses_the_race_for_the_limit_of_the_cluster_is_not_sent() -> None:
+    outside = Outside(limit_usd_per_hour=5.0)
+    cluster = make_cluster(*make_claims(1), node_pools=(make_pool(),))
+    plan = plan_launches(cluster, make_policy(5.0))
+    assert len(write_limit_reservations(plan, cluster, outside.build_world("first"), None).launches) == 1
+    assert write_limit_reservations(plan, cluster, outside.build_world("second"), None).launches == ()
 
 
 def test_claims_of_a_static_node_pool_wait_for_the_limit_of_the_cluster() -> None:
