@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.scheduling.instance_types.resource_index import Bits
+from shared.decide.scheduling.instance_types.resource_index import Bits, list_bits
 from shared.decide.scheduling.optimization.dual_values import DualValueSolver
 from shared.decide.scheduling.optimization.items import Item
 from shared.decide.scheduling.optimization.packing_problem import DualValues, PackingProblem
@@ -21,6 +21,8 @@ MIN_VALUE_RATIO: Final = 0.85
 MAX_BIN_TYPES: Final = 40
 MIN_VALUE_TOLERANCE: Final = 1e-9
 ROUNDING_TOLERANCE: Final = 0.5
+ROUNDING_RATIO: Final = 1 - 1e-9
+"""Rounding errors of a sum stay within this ratio."""
 MAX_DUAL_VALUE_SOLVES: Final = 3
 """The dual values are computed at most this often per solution; few pods remain after that."""
 REMAINING_VALUE_RATIO: Final = 0.4
@@ -126,16 +128,20 @@ class PatternSelection:
             else {}
         )
         bin_types = [row for row in self._bin_types if allowed_nodes[row] or not follows_lp_counts]
+        remaining_value = self._sum_remaining_values(-1)
         pattern_heap = [
-            (1 / max(dual_values.value_ratios[row], MIN_VALUE_TOLERANCE), row, Pattern(bin_type=row, pods=()))
+            (self._compute_least_cost_per_value(row, remaining_value), row, Pattern(bin_type=row, pods=()))
             for row in bin_types
         ]
         heapify(pattern_heap)
-        remaining_value = sum(map(mul, dual_values.item_values, filler.remaining_counts))
         # Without a minimum, pods decide: what rounding leaves of tiny dual values can be zero while pods remain.
         while pattern_heap and filler.remaining_items and (remaining_value > min_value or not min_value):
             _, bin_type, pattern = heappop(pattern_heap)
             if not pattern.pods or not filler.has_pods(pattern.pods):
+                least_cost = self._compute_least_cost_per_value(bin_type, remaining_value)
+                if pattern_heap and least_cost > pattern_heap[0][0]:
+                    heappush(pattern_heap, (least_cost, bin_type, Pattern(bin_type=bin_type, pods=())))
+                    continue
                 preferred_items = lp_contents[bin_type].missing_items if bin_type in lp_contents else None
                 pattern = filler.fill_bin(bin_type, dual_values, self._strategy, preferred_items)
                 if pattern.pods:
@@ -155,6 +161,24 @@ class PatternSelection:
             if allowed_nodes[bin_type] > 0 or not follows_lp_counts:
                 heappush(pattern_heap, (self._compute_cost_per_value(pattern), bin_type, pattern))
             yield SelectedPattern(pattern=pattern, count=times)
+
+    def _sum_remaining_values(self, accepted_items: Bits) -> float:
+        """Return the value of the remaining pods of *accepted_items*."""
+        counts, values = self._filler.remaining_counts, self._dual_values.item_values
+        return sum([counts[item] * values[item] for item in list_bits(self._filler.remaining_items & accepted_items)])
+
+    def _compute_least_cost_per_value(self, bin_type: int, remaining_value: float) -> float:
+        """Return a lower bound of the cost per value of a pattern of *bin_type*.
+
+        A node holds no more than its bin type can pay for, and no more than the pods that remain, which are worth
+        *remaining_value* in total.
+        """
+        accepted_items, remaining_items = self._problem.accepted_items[bin_type], self._filler.remaining_items
+        if remaining_items & ~accepted_items:
+            remaining_value = self._sum_remaining_values(accepted_items)
+        value_ratio = max(self._dual_values.value_ratios[bin_type], MIN_VALUE_TOLERANCE)
+        price = self._problem.bin_types[bin_type].price
+        return max(1 / value_ratio, ROUNDING_RATIO * price / max(remaining_value, MIN_VALUE_TOLERANCE))
 
     def _compute_value(self, pattern: Pattern) -> float:
         return sum(count * self._dual_values.item_values[item] for item, count in pattern.pods)
