@@ -80,14 +80,25 @@ def select_bin_types(
 
     At most *max_count* bin types with a value ratio of at least *min_ratio* are chosen for their ratio alone.
     """
-    ranked_bin_types = sorted(
-        range(len(dual_values.value_ratios)), key=lambda row: (-dual_values.value_ratios[row], row)
-    )
-    selected_bin_types = [row for row in ranked_bin_types[:max_count] if dual_values.value_ratios[row] >= min_ratio]
+    ranked_bin_types = rank_bin_types(dual_values)
+    best_bin_types = [row for row in ranked_bin_types[:max_count] if dual_values.value_ratios[row] >= min_ratio]
+    return add_accepting_bin_types(problem, filler, best_bin_types, ranked_bin_types)
+
+
+def rank_bin_types(dual_values: DualValues) -> list[int]:
+    """Return the bin types, the one with the best value per dollar first."""
+    return sorted(range(len(dual_values.value_ratios)), key=lambda row: (-dual_values.value_ratios[row], row))
+
+
+def add_accepting_bin_types(
+    problem: PackingProblem, filler: PatternFiller, bin_types: Sequence[int], ranked_bin_types: Sequence[int]
+) -> list[int]:
+    """Return those of *bin_types* that accept a remaining item, and others so that each remaining item has one."""
+    selected_bin_types = [row for row in bin_types if problem.accepted_items[row] & filler.remaining_items]
     uncovered_items = filler.remaining_items
     for bin_type in selected_bin_types:
         uncovered_items &= ~problem.accepted_items[bin_type]
-    for bin_type in ranked_bin_types:
+    for bin_type in ranked_bin_types if uncovered_items else ():
         if uncovered_items & problem.accepted_items[bin_type]:
             selected_bin_types.append(bin_type)
             uncovered_items &= ~problem.accepted_items[bin_type]
@@ -113,6 +124,8 @@ class PatternSelection:
             strategy,
             bin_types,
         )
+        self._value_by_items: dict[Bits, float] = {}
+        """The value of the remaining pods, by the items that are summed."""
 
     def select_until(self, min_value: float, *, follows_lp_counts: bool = False) -> Iterator[SelectedPattern]:
         """Yield selected patterns until at most *min_value* of the remaining value is left.
@@ -128,6 +141,7 @@ class PatternSelection:
             else {}
         )
         bin_types = [row for row in self._bin_types if allowed_nodes[row] or not follows_lp_counts]
+        self._value_by_items.clear()
         remaining_value = self._sum_remaining_values(-1)
         pattern_heap = [
             (self._compute_least_cost_per_value(row, remaining_value), row, Pattern(bin_type=row, pods=()))
@@ -157,6 +171,7 @@ class PatternSelection:
                 )
                 allowed_nodes[bin_type] -= times
             filler.take_pods(pattern.pods, times)
+            self._value_by_items.clear()
             remaining_value -= times * self._compute_value(pattern)
             if allowed_nodes[bin_type] > 0 or not follows_lp_counts:
                 heappush(pattern_heap, (self._compute_cost_per_value(pattern), bin_type, pattern))
@@ -165,7 +180,11 @@ class PatternSelection:
     def _sum_remaining_values(self, accepted_items: Bits) -> float:
         """Return the value of the remaining pods of *accepted_items*."""
         counts, values = self._filler.remaining_counts, self._dual_values.item_values
-        return sum([counts[item] * values[item] for item in list_bits(self._filler.remaining_items & accepted_items)])
+        items = self._filler.remaining_items & accepted_items
+        value = self._value_by_items.get(items)
+        if value is None:
+            value = self._value_by_items[items] = sum([counts[item] * values[item] for item in list_bits(items)])
+        return value
 
     def _compute_least_cost_per_value(self, bin_type: int, remaining_value: float) -> float:
         """Return a lower bound of the cost per value of a pattern of *bin_type*.
