@@ -50,6 +50,8 @@ class LocalSearch:
         self._stages = {
             aim: stage for pod_class in plan_start.classes for stage, aim in enumerate(pod_class.compiled_stages)
         }
+        self._tried_trials: set[tuple[frozenset[int], int | None]] = set()
+        """The trials that did not improve the plan: the numbers of the removed nodes, and the cap of the milli cpu."""
         self._coin_flips = generate_coin_flips()
         self._cached_wastes: dict[tuple[NarrowedTemplate, Vector], float] = {}
         self._supply_by_state: dict[NarrowedTemplate, list[tuple[float, float]]] = {}
@@ -75,24 +77,25 @@ class LocalSearch:
     def _search_neighborhood(self, nodes_by_waste: list[OpenNodeClaim], turn: int) -> Plan | None:
         """Return a cheaper plan in which a few nodes differ; None if no trial finds it."""
         nodes = self._choose_neighborhood(nodes_by_waste, turn)
-        neighborhood = Neighborhood(self._plan_start, self.plan, nodes, self._stages)
-        tried_trials = set[tuple[frozenset[int], int | None]]()
+        neighborhood: Neighborhood | None = None
         for place, size in enumerate(NEIGHBORHOOD_SIZES):
             removed_nodes = self._draw(nodes[0], nodes[1:], size)
             level = CPU_CAP_LEVELS[(turn * len(NEIGHBORHOOD_SIZES) + place) % len(CPU_CAP_LEVELS)]
             max_cpu_milli = _compute_cpu_cap(removed_nodes, level)
             trial = frozenset(node.number for node in removed_nodes), max_cpu_milli
-            if trial in tried_trials:
-                continue
-            tried_trials.add(trial)
-            plan = neighborhood.run_trial(removed_nodes, max_cpu_milli)
             self._failed_trials += 1
+            if trial in self._tried_trials:
+                continue
+            self._tried_trials.add(trial)
+            neighborhood = neighborhood or Neighborhood(self._plan_start, self.plan, nodes, self._stages)
+            plan = neighborhood.run_trial(removed_nodes, max_cpu_milli)
             if self._acceptance.is_improvement(plan, self.plan, MIN_SAVING_RATIO):
                 self._effort -= neighborhood.steps
+                self._tried_trials.clear()
                 return neighborhood.keep_trial()
             if self._effort < neighborhood.steps:
                 break
-        self._effort -= neighborhood.steps
+        self._effort -= 0 if neighborhood is None else neighborhood.steps
         return None
 
     def _sort_nodes_by_waste(self) -> list[OpenNodeClaim]:
