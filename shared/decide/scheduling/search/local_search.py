@@ -21,14 +21,16 @@ from shared.model.core.resources import Vector
 
 MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
-EFFORT_PER_START: Final = 4_000
-"""Maximum number of steps for a start: trial placements on nodes, and pods that are restored."""
-SCREENING_STEPS: Final = 1_000
-"""Number of steps after which only the start whose plan is best then is improved further."""
+MAX_EFFORT_STEPS: Final = 4_500
+"""Maximum number of steps for all starts: trial placements on nodes, and pods that are restored."""
+STEPS_PER_TURN: Final = 500
+"""Number of steps for one start until another may continue."""
 GOOD_COST_RATIO: Final = 1.01
 """If a plan costs at most this ratio of the lower bound, nothing is improved: too little can be saved."""
 MAX_STARTS: Final = 3
 """Number of plans that are improved, the cheapest first: plans that are nearly the best lead to other local optima."""
+EXPECTED_SAVING_RATIO: Final = 2
+"""A start is expected to save this multiple of what it saved in its last turn."""
 MIN_SAVING_RATIO: Final = 1e-4
 """Minimum saving, as a share of the price."""
 MAX_FAILED_TRIALS_PER_NODE: Final = 12
@@ -48,7 +50,7 @@ class LocalSearch:
         """Start with *plan*, made from *plan_start*; only plans that *acceptance* accepts replace it."""
         self._plan_start, self._acceptance = plan_start, acceptance
         self.plan = plan
-        self._effort, self._failed_trials, self._turn = 0, 0, 0
+        self._effort, self._failed_trials, self._turn, self._last_saving = 0, 0, 0, 0.0
         self._stages = {
             aim: stage for pod_class in plan_start.classes for stage, aim in enumerate(pod_class.compiled_stages)
         }
@@ -60,9 +62,18 @@ class LocalSearch:
         self._supply_by_state: dict[NarrowedTemplate, list[tuple[float, float]]] = {}
         """Price of a unit of cpu and of memory of each possible instance type."""
 
-    def improve(self, target_cost: float, effort: int) -> None:
-        """Continue with trials until the plan costs *target_cost*, *effort* is spent, or too many in a row failed."""
-        self._effort += effort
+    @property
+    def expected_rank(self) -> tuple[bool, float]:
+        """The rank that the plan is expected to reach: plans that became cheaper lately will do so again."""
+        has_rejected_node_count, cost = self._acceptance.rank(self.plan)
+        return has_rejected_node_count, cost - EXPECTED_SAVING_RATIO * self._last_saving
+
+    def improve(self, target_cost: float, effort: int) -> int:
+        """Continue with trials until the plan costs *target_cost*, *effort* is spent, or too many in a row failed.
+
+        Return the number of steps, 0 if no trial is left.
+        """
+        self._effort, cost_before = effort, self.plan.compute_cost()
         nodes_by_waste = self._sort_nodes_by_waste()
         while (
             nodes_by_waste
@@ -76,6 +87,8 @@ class LocalSearch:
             if better_plan is not None:
                 self.plan, self._failed_trials = better_plan, 0
                 nodes_by_waste = self._sort_nodes_by_waste()
+        self._last_saving = cost_before - self.plan.compute_cost()
+        return effort - self._effort
 
     def _search_neighborhood(self, nodes_by_waste: list[OpenNodeClaim], turn: int) -> Plan | None:
         """Return a cheaper plan in which a few nodes differ; None if no trial finds it."""
@@ -95,8 +108,6 @@ class LocalSearch:
                 self._effort -= neighborhood.steps
                 self._tried_trials.clear()
                 return neighborhood.keep_trial()
-            if self._effort < neighborhood.steps:
-                break
         self._effort -= 0 if neighborhood is None else neighborhood.steps
         return None
 
@@ -179,9 +190,20 @@ def improve_plans(plan_start: PlanStart, plans: list[Plan], acceptance: Acceptan
     if any(plan.compute_cost() <= lower_bound * GOOD_COST_RATIO for plan in starts):
         return []
     searches = [LocalSearch(plan_start, plan, acceptance) for plan in starts]
+    remaining_steps, active_searches = MAX_EFFORT_STEPS, dict.fromkeys(searches)
     for search in searches:
-        search.improve(lower_bound, min(SCREENING_STEPS, EFFORT_PER_START))
-    if searches:
-        best_search = min(searches, key=lambda candidate: acceptance.rank(candidate.plan))
-        best_search.improve(lower_bound, max(0, EFFORT_PER_START - SCREENING_STEPS))
+        remaining_steps -= _improve_in_turn(search, lower_bound, remaining_steps, active_searches)
+    while active_searches and remaining_steps > 0:
+        best_search = min(active_searches, key=lambda candidate: candidate.expected_rank)
+        remaining_steps -= _improve_in_turn(best_search, lower_bound, remaining_steps, active_searches)
     return [finished_search.plan for finished_search in searches]
+
+
+def _improve_in_turn(
+    search: LocalSearch, target_cost: float, max_steps: int, active_searches: dict[LocalSearch, None]
+) -> int:
+    """Give *search* its turn, and remove it from *active_searches* if no trial is left; return the number of steps."""
+    steps = search.improve(target_cost, max(0, min(STEPS_PER_TURN, max_steps)))
+    if not steps:
+        del active_searches[search]
+    return steps
