@@ -23,7 +23,7 @@ MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
 MAX_EFFORT_STEPS: Final = 4_500
 """Maximum number of steps for all starts: trial placements on nodes, and pods that are restored."""
-STEPS_PER_TURN: Final = 500
+STEPS_PER_TURN: Final = 250
 """Number of steps for one start until another may continue."""
 GOOD_COST_RATIO: Final = 1.01
 """If a plan costs at most this ratio of the lower bound, nothing is improved: too little can be saved."""
