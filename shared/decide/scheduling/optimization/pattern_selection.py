@@ -23,6 +23,8 @@ MIN_VALUE_TOLERANCE: Final = 1e-9
 ROUNDING_TOLERANCE: Final = 0.5
 ROUNDING_RATIO: Final = 1 - 1e-9
 """Rounding errors of a sum stay within this ratio."""
+MAX_SUMMED_ITEMS: Final = 64
+"""If at most this number of items remain, the value of those that a bin type accepts is summed, else that of all."""
 MAX_DUAL_VALUE_SOLVES: Final = 3
 """The dual values are computed at most this often per solution; few pods remain after that."""
 REMAINING_VALUE_RATIO: Final = 0.4
@@ -142,7 +144,7 @@ class PatternSelection:
         )
         bin_types = [row for row in self._bin_types if allowed_nodes[row] or not follows_lp_counts]
         self._value_by_items.clear()
-        remaining_value = self._sum_remaining_values(-1)
+        remaining_value = sum(map(mul, dual_values.item_values, filler.remaining_counts))
         pattern_heap = [
             (self._compute_least_cost_per_value(row, remaining_value), row, Pattern(bin_type=row, pods=()))
             for row in bin_types
@@ -193,7 +195,7 @@ class PatternSelection:
         *remaining_value* in total.
         """
         accepted_items, remaining_items = self._problem.accepted_items[bin_type], self._filler.remaining_items
-        if remaining_items & ~accepted_items:
+        if remaining_items & ~accepted_items and remaining_items.bit_count() <= MAX_SUMMED_ITEMS:
             remaining_value = self._sum_remaining_values(accepted_items)
         value_ratio = max(self._dual_values.value_ratios[bin_type], MIN_VALUE_TOLERANCE)
         price = self._problem.bin_types[bin_type].price
