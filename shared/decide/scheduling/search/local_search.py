@@ -21,8 +21,12 @@ from shared.model.core.resources import Vector
 
 MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
-MAX_EFFORT_STEPS: Final = 4_500
-"""Maximum number of steps for all starts: trial placements on nodes, and pods that are restored."""
+MAX_EFFORT_STEPS: Final = 3_000
+"""Maximum number of steps without a saving: trial placements on nodes, and pods that are restored."""
+STEPS_PER_SAVED_PERCENT: Final = 2_500
+"""Number of further steps for each percent by which the best plan became cheaper: more can be saved then."""
+MAX_EXTENDED_STEPS: Final = 12_000
+"""Maximum number of further steps in total."""
 STEPS_PER_TURN: Final = 250
 """Number of steps for one start until another may continue."""
 GOOD_COST_RATIO: Final = 1.01
@@ -31,6 +35,8 @@ MAX_STARTS: Final = 3
 """Number of plans that are improved, the cheapest first: plans that are nearly the best lead to other local optima."""
 EXPECTED_SAVING_RATIO: Final = 2
 """A start is expected to save this multiple of what it saved in its last turn."""
+IDLE_TURN_COST_RATIO: Final = 0.005
+"""Each turn in a row that saved nothing counts like this share of the cost, so that other starts continue as well."""
 MIN_SAVING_RATIO: Final = 1e-4
 """Minimum saving, as a share of the price."""
 MAX_FAILED_TRIALS_PER_NODE: Final = 12
@@ -50,7 +56,8 @@ class LocalSearch:
         """Start with *plan*, made from *plan_start*; only plans that *acceptance* accepts replace it."""
         self._plan_start, self._acceptance = plan_start, acceptance
         self.plan = plan
-        self._effort, self._failed_trials, self._turn, self._last_saving = 0, 0, 0, 0.0
+        self._effort, self._failed_trials, self._turn = 0, 0, 0
+        self._last_saving, self._idle_turns = 0.0, 0
         self._stages = {
             aim: stage for pod_class in plan_start.classes for stage, aim in enumerate(pod_class.compiled_stages)
         }
@@ -66,7 +73,8 @@ class LocalSearch:
     def expected_rank(self) -> tuple[bool, float]:
         """The rank that the plan is expected to reach: plans that became cheaper lately will do so again."""
         has_rejected_node_count, cost = self._acceptance.rank(self.plan)
-        return has_rejected_node_count, cost - EXPECTED_SAVING_RATIO * self._last_saving
+        idle_cost = IDLE_TURN_COST_RATIO * self._idle_turns * cost
+        return has_rejected_node_count, cost + idle_cost - EXPECTED_SAVING_RATIO * self._last_saving
 
     def improve(self, target_cost: float, effort: int) -> int:
         """Continue with trials until the plan costs *target_cost*, *effort* is spent, or too many in a row failed.
@@ -88,6 +96,7 @@ class LocalSearch:
                 self.plan, self._failed_trials = better_plan, 0
                 nodes_by_waste = self._sort_nodes_by_waste()
         self._last_saving = cost_before - self.plan.compute_cost()
+        self._idle_turns = 0 if self._last_saving > 0 else self._idle_turns + 1
         return effort - self._effort
 
     def _search_neighborhood(self, nodes_by_waste: list[OpenNodeClaim], turn: int) -> Plan | None:
@@ -192,18 +201,22 @@ def improve_plans(plan_start: PlanStart, plans: list[Plan], acceptance: Acceptan
     searches = [LocalSearch(plan_start, plan, acceptance) for plan in starts]
     remaining_steps, active_searches = MAX_EFFORT_STEPS, dict.fromkeys(searches)
     for search in searches:
-        remaining_steps -= _improve_in_turn(search, lower_bound, remaining_steps, active_searches)
+        remaining_steps -= _improve_in_turn(search, lower_bound, active_searches)
+    further_steps = MAX_EXTENDED_STEPS
     while active_searches and remaining_steps > 0:
         best_search = min(active_searches, key=lambda candidate: candidate.expected_rank)
-        remaining_steps -= _improve_in_turn(best_search, lower_bound, remaining_steps, active_searches)
+        cost_before = min(search.plan.compute_cost() for search in searches)
+        remaining_steps -= _improve_in_turn(best_search, lower_bound, active_searches)
+        saved_percent = 100 * (1 - min(search.plan.compute_cost() for search in searches) / cost_before)
+        extension = min(further_steps, int(STEPS_PER_SAVED_PERCENT * saved_percent))
+        remaining_steps = min(MAX_EFFORT_STEPS, remaining_steps + extension)
+        further_steps -= extension
     return [finished_search.plan for finished_search in searches]
 
 
-def _improve_in_turn(
-    search: LocalSearch, target_cost: float, max_steps: int, active_searches: dict[LocalSearch, None]
-) -> int:
+def _improve_in_turn(search: LocalSearch, target_cost: float, active_searches: dict[LocalSearch, None]) -> int:
     """Give *search* its turn, and remove it from *active_searches* if no trial is left; return the number of steps."""
-    steps = search.improve(target_cost, max(0, min(STEPS_PER_TURN, max_steps)))
+    steps = search.improve(target_cost, STEPS_PER_TURN)
     if not steps:
         del active_searches[search]
     return steps
