@@ -23,8 +23,10 @@ MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
 MAX_EFFORT_STEPS: Final = 3_000
 """Maximum number of steps without a saving: trial placements on nodes, and pods that are restored."""
+STEPS_PER_NODE: Final = 120
+"""The same for each node of the cheapest plan, if that is more."""
 STEPS_PER_SAVED_PERCENT: Final = 2_500
-"""Number of further steps for each percent by which the best plan became cheaper: more can be saved then."""
+"""Number of further steps for each percent by which a plan became cheaper: more can be saved then."""
 MAX_EXTENDED_STEPS: Final = 12_000
 """Maximum number of further steps in total."""
 STEPS_PER_TURN: Final = 250
@@ -199,17 +201,18 @@ def improve_plans(plan_start: PlanStart, plans: list[Plan], acceptance: Acceptan
     if any(plan.compute_cost() <= lower_bound * GOOD_COST_RATIO for plan in starts):
         return []
     searches = [LocalSearch(plan_start, plan, acceptance) for plan in starts]
-    remaining_steps, active_searches = MAX_EFFORT_STEPS, dict.fromkeys(searches)
+    max_steps = max(MAX_EFFORT_STEPS, STEPS_PER_NODE * starts[0].count_nodes()) if starts else 0
+    remaining_steps, active_searches = max_steps, dict.fromkeys(searches)
     for search in searches:
         remaining_steps -= _improve_in_turn(search, lower_bound, active_searches)
     further_steps = MAX_EXTENDED_STEPS
     while active_searches and remaining_steps > 0:
         best_search = min(active_searches, key=lambda candidate: candidate.expected_rank)
-        cost_before = min(search.plan.compute_cost() for search in searches)
+        cost_before = best_search.plan.compute_cost()
         remaining_steps -= _improve_in_turn(best_search, lower_bound, active_searches)
-        saved_percent = 100 * (1 - min(search.plan.compute_cost() for search in searches) / cost_before)
+        saved_percent = 100 * (1 - best_search.plan.compute_cost() / cost_before)
         extension = min(further_steps, int(STEPS_PER_SAVED_PERCENT * saved_percent))
-        remaining_steps = min(MAX_EFFORT_STEPS, remaining_steps + extension)
+        remaining_steps = min(max_steps, remaining_steps + extension)
         further_steps -= extension
     return [finished_search.plan for finished_search in searches]
 
