@@ -20,7 +20,15 @@ from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
 from infra.iam.trace_grants import build_trace_grants
 from infra.settings.settings import StackOptions
-from infra.storage import CATALOG_PREFIX, COST_REPORT_PREFIX, JOURNAL_PREFIX, MARKET_PREFIX, SNAPSHOT_PREFIX, State
+from infra.storage import (
+    CATALOG_PREFIX,
+    COST_REPORT_PREFIX,
+    JOURNAL_PREFIX,
+    LIST_PREFIX,
+    MARKET_PREFIX,
+    SNAPSHOT_PREFIX,
+    State,
+)
 
 NODEPOOL_TAG: Final = "karpenter.sh/nodepool"
 LAUNCHED_RESOURCE_TYPES: Final = ("fleet", "instance", "volume", "network-interface", "spot-instances-request")
@@ -50,7 +58,7 @@ FUNCTIONS_BY_TABLE_ACTION: Final = {
 All functions read and write single rows. Other functions than `disrupt` overwrite rows or let them expire.
 """
 DECIDING_FUNCTIONS: Final = frozenset({"catalog", "disrupt", "interrupt", "lifecycle", "provision"})
-"""The functions that store the snapshots of their decisions."""
+"""The functions that store the snapshots of their decisions, and read lists of the cluster."""
 CATALOG_READING_FUNCTIONS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
 """`lifecycle` decides without prices: it reads the catalog only to write the conditions of NodeOverlays."""
 
@@ -78,6 +86,7 @@ class FunctionPolicies(Construct):
         super().__init__(scope, construct_id)
         self._cluster, self._state = options.cluster, state
         self._catalog_readers = CATALOG_READING_FUNCTIONS | ({"lifecycle"} if options.gates.node_overlay else set())
+        self._has_shared_cache = options.shared_cache == "on"
         self._without_prices = options.network == "isolated"
         if options.permissions_boundary:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", options.permissions_boundary)
@@ -250,6 +259,15 @@ class FunctionPolicies(Construct):
             ),
             Grant(sid="AccessTable", actions=row_actions, resources=(self._state.table.table_arn,)),
         ]
+        if self._has_shared_cache and name in DECIDING_FUNCTIONS:
+            grants.append(
+                Grant(
+                    sid="ShareLists",
+                    actions=("s3:GetObject", "s3:PutObject"),
+                    resources=(f"{bucket}/{LIST_PREFIX}*",),
+                    wildcard_reason=OBJECT_KEYS_REASON,
+                )
+            )
         if name in self._catalog_readers:
             grants.append(
                 Grant(
