@@ -1,7 +1,7 @@
 """Measure the first snapshot of a cold container in a large cluster: listed, and loaded from stored lists.
 
-``python -m tests.benchmarks.bench_cold_snapshot [pods]`` (default 150,000, on a thirtieth as many nodes). The API server
-is a process on loopback that generates its responses; the bucket is a folder. Each read is a process of its own:
+``python -m tests.benchmarks.bench_cold_snapshot [pods]`` (default 150,000, on a thirtieth as many nodes). The API
+server is on loopback and generates its responses; the bucket is a folder. Each read is a process of its own:
 
 * list: a cold container without stored lists
 * store: the same container stores its lists
@@ -143,7 +143,7 @@ def main() -> None:
         for step in READS:
             server.has_changes, server.is_history_lost = step != "list", step == "old"
             command = [sys.executable, "-m", __spec__.name, "--step", step, "--endpoint", server.endpoint]
-            output = subprocess.run([*command, "--folder", folder], check=True, capture_output=True).stdout  # noqa: S603
+            output = subprocess.run([*command, "--folder", folder], check=True, capture_output=True).stdout
             print_costs(msgspec.json.decode(output, type=list[ReadCost]))
 
 
@@ -152,10 +152,8 @@ def print_costs(costs: list[ReadCost]) -> None:
     for cost in costs:
         document = f", {cost.document_bytes / 1e6:.1f} MB stored" if cost.step == "store" else ""
         if cost.step != "log":
-            sys.stdout.write(
-                f"{cost.step:6}{cost.seconds:7.2f} s, {cost.cpu_seconds:6.2f} s of CPU time, {cost.peak_mib:5.0f} MiB at most"
-                f"{document}\n"
-            )
+            duration = f"{cost.seconds:7.2f} s, {cost.cpu_seconds:6.2f} s of CPU time"
+            sys.stdout.write(f"{cost.step:6}{duration}, {cost.peak_mib:5.0f} MiB at most{document}\n")
         for line in cost.log_lines:
             sys.stdout.write(f"       {msgspec.json.decode(line)['message']}\n")
 

@@ -102,7 +102,7 @@ def test_document_that_is_missing_or_not_the_stored_one_is_refused() -> None:
 def test_row_names_a_document_only_after_the_document_is_stored() -> None:
     class FullBucket(MemoryBucket):
         def put(self, key: str, body: bytes) -> None:
-            raise Unreachable(key)
+            raise Unreachable(f"{key}: {len(body)} bytes")
 
     store = Store()
     store.bucket = FullBucket()
