@@ -18,13 +18,13 @@ from infra.iam.key_grants import build_key_grants
 from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
+from infra.iam.shared_cache_grants import build_shared_cache_grants
 from infra.iam.trace_grants import build_trace_grants
 from infra.settings.settings import StackOptions
 from infra.storage import (
     CATALOG_PREFIX,
     COST_REPORT_PREFIX,
     JOURNAL_PREFIX,
-    LIST_PREFIX,
     MARKET_PREFIX,
     SNAPSHOT_PREFIX,
     State,
@@ -260,14 +260,7 @@ class FunctionPolicies(Construct):
             Grant(sid="AccessTable", actions=row_actions, resources=(self._state.table.table_arn,)),
         ]
         if self._has_shared_cache and name in DECIDING_FUNCTIONS:
-            grants.append(
-                Grant(
-                    sid="ShareLists",
-                    actions=("s3:GetObject", "s3:PutObject"),
-                    resources=(f"{bucket}/{LIST_PREFIX}*",),
-                    wildcard_reason=OBJECT_KEYS_REASON,
-                )
-            )
+            grants += build_shared_cache_grants(bucket)
         if name in self._catalog_readers:
             grants.append(
                 Grant(

@@ -25,7 +25,7 @@ from shared.take.ended_instances import read_ended_instances
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import ALL_LIST_FIELDS, PENDING_PODS, RESOURCE_KINDS
-from shared.take.kubernetes.stored_lists import StoredListReader
+from shared.take.kubernetes.shared_cache import StoredListReader
 from shared.take.other_annotations import ANNOTATED_FIELDS, strip_objects
 
 PartT = TypeVar("PartT")

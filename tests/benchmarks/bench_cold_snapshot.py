@@ -21,7 +21,7 @@ from time import perf_counter, process_time
 import msgspec
 from msgspec.structs import replace
 
-from shared.cycles.setup.stored_lists import share_lists
+from shared.cycles.setup.shared_cache import store_large_lists
 from shared.kubernetes.client import KubeClient
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
@@ -120,7 +120,7 @@ def read_in_this_process(step: str, endpoint: str, folder: Path) -> list[ReadCos
     costs = [measure(step, lambda: len(take_snapshot(world, SnapshotRequest()).pods), lambda: 0, [])]
 
     def share() -> int:
-        share_lists(world)
+        store_large_lists(world)
         return 0
 
     shared = measure("store" if step == "list" else "log", share, count_document_bytes, log_lines)
@@ -155,7 +155,8 @@ def print_costs(costs: list[ReadCost]) -> None:
             duration = f"{cost.seconds:7.2f} s, {cost.cpu_seconds:6.2f} s of CPU time"
             sys.stdout.write(f"{cost.step:6}{duration}, {cost.peak_mib:5.0f} MiB at most{document}\n")
         for line in cost.log_lines:
-            sys.stdout.write(f"       {msgspec.json.decode(line)['message']}\n")
+            fields = msgspec.json.decode(line)
+            sys.stdout.write(f"       {fields['message']} {fields.get('reason', '')}\n")
 
 
 if __name__ == "__main__":

@@ -139,10 +139,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.server.is_history_lost:
             self._send(410, b'{"kind":"Status","code":410,"message":"too old resource version"}')
         else:
+            events = self.server.encode_events(url.path)
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            events = self.server.encode_events(url.path)
             if events:
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(events), events))
             self.wfile.flush()

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.apply.executor import apply_actions
-from shared.cycles.setup.stored_lists import share_lists
+from shared.cycles.setup.shared_cache import store_large_lists
 from shared.decide.disruption.fleet_summary import build_fleet_summary
 from shared.errors import Fault, Throttled
 from shared.model.cluster import ClusterSnapshot
@@ -129,7 +129,7 @@ def _run_and_report(
     if not report.quiet:
         with world.trace("report"):
             _record_report(report, function, world, trigger, started_at, calls_before)
-    share_lists(world)
+    store_large_lists(world)
     return report
 
 

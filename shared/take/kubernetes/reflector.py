@@ -27,7 +27,7 @@ from shared.take.kubernetes.informer_cache import (
 )
 from shared.take.kubernetes.paging import ListedPages, list_pages, list_pages_or_replace
 from shared.take.kubernetes.resource_kinds import ResourceKind
-from shared.take.kubernetes.stored_lists import StoredListReader
+from shared.take.kubernetes.shared_cache import StoredListReader
 from shared.take.kubernetes.unserved_resources import build_unserved_problem
 
 _NODE_LIST_FIELDS: Final = ("nodes", "node_claims")

@@ -1,14 +1,13 @@
 """The setting shared-cache: its permission exists only with the setting, and is what functions need to share lists."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 
 from infra.iam.function_policies import DECIDING_FUNCTIONS
 from infra.storage import LIST_PREFIX
-from shared.store.list_cache import list_index
-from shared.take.kubernetes import informer_cache, paging, stored_lists
+from shared.store.shared_cache import list_index
+from shared.take.kubernetes import informer_cache, paging, shared_cache
 from sim.authorization.template_policies import Template, parse_function_policies
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.worlds import World, make_deployment, make_node_class, make_node_pool
@@ -20,11 +19,10 @@ def synthesize_shared_template() -> Template:
 
 
 @pytest.fixture
-def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
-    monkeypatch.setattr(stored_lists, "MIN_STORED_LIST_BYTES", 0)
+    monkeypatch.setattr(shared_cache, "MIN_STORED_LIST_BYTES", 0)
     monkeypatch.setattr(paging, "MAX_OBJECTS_PER_PAGE", 2)
-    return
 
 
 def list_functions_with_permission(template: Template, action: str) -> set[str]:
@@ -47,7 +45,7 @@ def test_bucket_prefix_is_the_one_that_functions_use() -> None:
 
 
 @pytest.mark.usefixtures("_everything_is_large")
-def test_functions_share_lists_with_the_permissions_of_their_roles(shared_template: Template) -> None:
+def test_functions_store_large_lists_with_the_permissions_of_their_roles(shared_template: Template) -> None:
     world = World(template=dict(shared_template))
     world.apply([make_node_class(), make_node_pool(), make_deployment(5)])
     world.run(timedelta(minutes=4))

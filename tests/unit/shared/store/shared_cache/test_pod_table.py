@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shared.model.core.metadata import Condition, ObjectMeta, OwnerReference
 from shared.model.core.resources import Resources
 from shared.model.kubernetes.pod import Pod, PodSpec
-from shared.store.list_cache.pod_columns import PodColumns, build_pod_columns, build_pods
+from shared.store.shared_cache.pod_table import PodColumns, build_pod_columns, build_pods
 
 AT = datetime(2026, 11, 27, 12, 0, 1, 250_000, tzinfo=UTC)
 OWNER = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="cart-1", uid="u", controller=True)

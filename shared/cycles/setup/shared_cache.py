@@ -10,8 +10,8 @@ from shared.cycles.setup.time_limit import build_time_check
 from shared.errors import Fault
 from shared.ports.world import World
 from shared.report.log import log
-from shared.store.list_cache.list_index import ListIndex, StoredList, read_list_index, write_stored_lists
-from shared.take.kubernetes.stored_lists import find_cluster_uid, find_storable_lists, take_stored_list_reads
+from shared.store.shared_cache.list_index import ListIndex, StoredList, read_list_index, write_stored_lists
+from shared.take.kubernetes.shared_cache import find_cluster_uid, find_storable_lists, take_stored_list_reads
 
 STORE_INTERVAL: Final = timedelta(seconds=50)
 """How old a stored list must be before it is replaced: less than the minute between two scheduled runs.
@@ -24,7 +24,7 @@ _MAX_CURRENT_AGE: Final = timedelta(minutes=1)
 _CHECKED_AT_CACHE_KEY: Final = "stored lists: checked at"
 
 
-def share_lists(world: World) -> None:
+def store_large_lists(world: World) -> None:
     """Log the stored lists that this cycle has loaded, then store cached lists if those in the bucket are old.
 
     A fault is logged: nothing depends on stored lists.

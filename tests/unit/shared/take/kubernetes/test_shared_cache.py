@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shared.cycles.setup.stored_lists import share_lists
+from shared.cycles.setup.shared_cache import store_large_lists
 from shared.errors import Expired, Forbidden, Unreachable
 from shared.ports.world import World
 from shared.store.code_digest import compute_code_digest
-from shared.store.list_cache.list_index import ROW_KIND, read_list_index
-from shared.take.kubernetes import informer_cache, stored_lists
-from shared.take.kubernetes.stored_lists import take_stored_list_reads
+from shared.store.shared_cache.list_index import ROW_KIND, read_list_index
+from shared.take.kubernetes import informer_cache, shared_cache
+from shared.take.kubernetes.shared_cache import take_stored_list_reads
 from shared.take.snapshot import take_snapshot
 from tests.support.snapshot_world import NOW, make_object, make_pod
 from tests.unit.shared.take.kubernetes.test_informer_cache import (
@@ -45,7 +45,7 @@ class SharedWorld:
         world = replace(self.base, memory=memory)
         self.pod_names = list_pod_names(take_snapshot(world, PODS_REQUEST))
         self.reads = take_stored_list_reads(memory)
-        share_lists(world)
+        store_large_lists(world)
         return memory
 
     def get_refusal(self) -> str:
@@ -59,7 +59,7 @@ class SharedWorld:
 @pytest.fixture(autouse=True)
 def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
-    monkeypatch.setattr(stored_lists, "MIN_STORED_LIST_BYTES", 0)
+    monkeypatch.setattr(shared_cache, "MIN_STORED_LIST_BYTES", 0)
 
 
 @pytest.fixture
@@ -80,14 +80,14 @@ def test_cold_container_loads_the_stored_list_and_watches_from_its_version(share
 
 def test_setting_off_makes_no_request(shared: SharedWorld) -> None:
     shared.base = replace(shared.base, settings=replace(shared.base.settings, shared_cache="off"))
-    shared.base = replace(shared.base, table=None, bucket=None)  # type: ignore[arg-type]
+    shared.base = replace(shared.base, table=None, bucket=None)
     shared.run_container()
     assert shared.kube.requested_kinds == ["Pod", "Pod"]
 
 
 def test_small_list_makes_no_request(shared: SharedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_lists, "MIN_STORED_LIST_BYTES", 16 * 1024**2)
-    shared.base = replace(shared.base, table=None, bucket=None)  # type: ignore[arg-type]
+    monkeypatch.setattr(shared_cache, "MIN_STORED_LIST_BYTES", 16 * 1024**2)
+    shared.base = replace(shared.base, table=None, bucket=None)
     shared.run_container()
     assert shared.kube.requested_kinds == ["Pod", "Pod"]
 
@@ -95,7 +95,7 @@ def test_small_list_makes_no_request(shared: SharedWorld, monkeypatch: pytest.Mo
 def test_size_of_a_list_includes_the_objects_that_remain(shared: SharedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     monkeypatch.setattr(
-        stored_lists.StoredListReader, "load", lambda _, __, progress: sizes.append(progress.min_size_bytes)
+        shared_cache.StoredListReader, "load", lambda _, __, progress: sizes.append(progress.min_size_bytes)
     )
     shared.kube.per_page = 1
     plain_list = shared.kube.list
@@ -178,5 +178,5 @@ def test_store_that_does_not_respond_causes_a_list(shared: SharedWorld) -> None:
         def read(self, kind: str, name: str) -> None:
             raise Unreachable(f"{kind} {name}")
 
-    shared.base = replace(shared.base, table=SilentTable())  # type: ignore[arg-type]
+    shared.base = replace(shared.base, table=SilentTable())
     assert shared.get_refusal().startswith("Unreachable: stored-lists ")

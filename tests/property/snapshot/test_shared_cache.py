@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.cycles.setup.stored_lists import share_lists
+from shared.cycles.setup.shared_cache import store_large_lists
 from shared.errors import Conflict, Expired, Fault, Forbidden, NotFound, Unreachable
 from shared.ports.kubernetes import Kube
 from shared.ports.storage import Bucket, Table
 from shared.ports.world import World
-from shared.store.list_cache.list_document import STORED_FIELDS
-from shared.store.list_cache.list_index import LIST_PREFIX, read_list_index
-from shared.take.kubernetes import informer_cache, paging, stored_lists
-from shared.take.kubernetes.stored_lists import StoredListRead, take_stored_list_reads
+from shared.store.shared_cache.list_document import STORED_FIELDS
+from shared.store.shared_cache.list_index import LIST_PREFIX, read_list_index
+from shared.take.kubernetes import informer_cache, paging, shared_cache
+from shared.take.kubernetes.shared_cache import StoredListRead, take_stored_list_reads
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
@@ -136,14 +136,14 @@ class Cluster:
             take_snapshot(self.fresh, EVERYTHING)
         )
         self.cold_reads = list(take_stored_list_reads(memory))
-        share_lists(world)
+        store_large_lists(world)
 
     def assert_equal_to_fresh_list(self, memory: dict[str, object]) -> None:
         world = self.build_world(memory)
         assert encode_snapshot(take_snapshot(world, EVERYTHING)) == encode_snapshot(
             take_snapshot(self.fresh, EVERYTHING)
         )
-        share_lists(world)
+        store_large_lists(world)
 
 
 def play(cluster: Cluster, history: list[Step]) -> None:
@@ -172,13 +172,13 @@ def play(cluster: Cluster, history: list[Step]) -> None:
 def _small_lists_are_stored_and_read_in_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
-        patched.setattr(stored_lists, "MIN_STORED_LIST_BYTES", 0)
+        patched.setattr(shared_cache, "MIN_STORED_LIST_BYTES", 0)
         patched.setattr(paging, "MAX_OBJECTS_PER_PAGE", 2)
         yield
 
 
 @given(HISTORIES)
-def test_stored_lists_with_the_events_since_equal_a_fresh_list_after_any_history(history: list[Step]) -> None:
+def test_shared_cache_with_the_events_since_equal_a_fresh_list_after_any_history(history: list[Step]) -> None:
     play(Cluster(), [("run", "first"), *history, ("cold",), ("cold",)])
 
 

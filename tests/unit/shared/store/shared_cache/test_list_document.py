@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.model.core.metadata import Problem
 from shared.model.kubernetes.node import Node
-from shared.store.list_cache.list_document import STORED_FIELDS, decode_list, encode_list
+from shared.store.shared_cache.list_document import STORED_FIELDS, decode_list, encode_list
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.snapshot import SnapshotRequest, take_snapshot

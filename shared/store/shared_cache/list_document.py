@@ -15,7 +15,7 @@ from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.volumes import CSINode, PersistentVolume, VolumeAttachment, VolumeClaim
 from shared.model.kubernetes.workloads import Workload
-from shared.store.list_cache.pod_columns import PodColumns, build_pod_columns, build_pods
+from shared.store.shared_cache.pod_table import PodColumns, build_pod_columns, build_pods
 
 Values = tuple[Any, ...]
 

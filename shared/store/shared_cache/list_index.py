@@ -16,7 +16,7 @@ from shared.errors import Conflict
 from shared.model.core.metadata import Problem
 from shared.ports.storage import Bucket, Table
 from shared.store.code_digest import compute_code_digest
-from shared.store.list_cache.list_document import decode_list, encode_list
+from shared.store.shared_cache.list_document import decode_list, encode_list
 
 ROW_KIND: Final = "stored-lists"
 LIST_PREFIX: Final = "lists/"

@@ -9,8 +9,8 @@ from shared.errors import NotFound, Unreachable
 from shared.model.core.metadata import ObjectMeta
 from shared.model.kubernetes.node import Node
 from shared.store.code_digest import compute_code_digest
-from shared.store.list_cache import list_index
-from shared.store.list_cache.list_index import (
+from shared.store.shared_cache import list_index
+from shared.store.shared_cache.list_index import (
     LIST_PREFIX,
     ROW_KIND,
     ListIndex,

@@ -9,11 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from shared.cycles.setup.run_cycle import CycleReport, run_and_report
-from shared.cycles.setup.stored_lists import STORE_INTERVAL, share_lists
+from shared.cycles.setup.shared_cache import STORE_INTERVAL, store_large_lists
 from shared.errors import Unreachable
+from shared.ports.kubernetes import WatchEvents
 from shared.ports.world import World
-from shared.store.list_cache.list_index import StoredListEntry, read_list_index
-from shared.take.kubernetes import informer_cache, stored_lists
+from shared.store.shared_cache.list_index import StoredListEntry, read_list_index
+from shared.take.kubernetes import informer_cache, shared_cache
 from shared.take.snapshot import take_snapshot
 from sim.world.memory_ports import MemoryTable
 from tests.support.snapshot_world import NOW, make_object, make_pod
@@ -44,9 +45,9 @@ class Container:
         self.seconds = seconds
         self.kube.versions = {"": version, "1": version}
         if self.kube.memory:
-            self.kube.watch_results["Pod"] = informer_cache.WatchEvents(version=version)
+            self.kube.watch_results["Pod"] = WatchEvents(version=version)
         take_snapshot(self.world, PODS_REQUEST)
-        share_lists(self.world)
+        store_large_lists(self.world)
 
     def get_entry(self) -> StoredListEntry:
         return read_list_index(self.world.table).lists["pods"]
@@ -58,7 +59,7 @@ class Container:
 @pytest.fixture(autouse=True)
 def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
-    monkeypatch.setattr(stored_lists, "MIN_STORED_LIST_BYTES", 0)
+    monkeypatch.setattr(shared_cache, "MIN_STORED_LIST_BYTES", 0)
 
 
 def test_list_is_stored_again_once_the_stored_list_is_old() -> None:
@@ -87,7 +88,7 @@ def test_older_list_never_replaces_a_newer_one() -> None:
     take_snapshot(old.world, PODS_REQUEST)
     new.run(30, "20")
     old.seconds = 59
-    share_lists(old.world)
+    store_large_lists(old.world)
     assert new.get_entry().version == "20"
 
 
@@ -95,7 +96,7 @@ def test_list_that_was_read_in_an_earlier_cycle_is_not_stored() -> None:
     container = Container()
     take_snapshot(container.world, PODS_REQUEST)
     container.seconds = 60
-    share_lists(container.world)
+    store_large_lists(container.world)
     assert read_list_index(container.world.table).lists == {}
 
 
@@ -141,12 +142,12 @@ def test_list_that_is_not_used_is_logged_with_the_reason() -> None:
 
 @pytest.mark.parametrize("setting", ["off", "on"])
 def test_setting_off_small_lists_and_no_memory_make_no_request(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_lists, "MIN_STORED_LIST_BYTES", 0 if setting == "off" else 10**9)
+    monkeypatch.setattr(shared_cache, "MIN_STORED_LIST_BYTES", 0 if setting == "off" else 10**9)
     container = Container()
     settings = replace(container.world.settings, shared_cache=setting)
-    container.world = replace(container.world, settings=settings, table=None, bucket=None)  # type: ignore[arg-type]
+    container.world = replace(container.world, settings=settings, table=None, bucket=None)
     container.run(0)
-    share_lists(replace(container.world, memory=None))
+    store_large_lists(replace(container.world, memory=None))
     assert (container.kube.requested_kinds, container.lines) == (["Pod", "Pod"], [])
 
 

@@ -17,8 +17,8 @@ import msgspec
 from shared.errors import Fault
 from shared.ports.kubernetes import Kube
 from shared.ports.storage import Bucket, Table
-from shared.store.list_cache.list_document import STORED_FIELDS
-from shared.store.list_cache.list_index import (
+from shared.store.shared_cache.list_document import STORED_FIELDS
+from shared.store.shared_cache.list_index import (
     ListIndex,
     StoredList,
     StoredListEntry,
