@@ -14,11 +14,11 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.functions.functions import INSTALLER_SPEC, Functions
+from infra.iam.cache_grants import DECIDING_FUNCTIONS, build_cache_grants
 from infra.iam.key_grants import build_key_grants
 from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
-from infra.iam.shared_cache_grants import build_shared_cache_grants
 from infra.iam.trace_grants import build_trace_grants
 from infra.settings.settings import StackOptions
 from infra.storage import (
@@ -57,8 +57,6 @@ FUNCTIONS_BY_TABLE_ACTION: Final = {
 
 All functions read and write single rows. Other functions than `disrupt` overwrite rows or let them expire.
 """
-DECIDING_FUNCTIONS: Final = frozenset({"catalog", "disrupt", "interrupt", "lifecycle", "provision"})
-"""The functions that store the snapshots of their decisions, and read lists of the cluster."""
 CATALOG_READING_FUNCTIONS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
 """`lifecycle` decides without prices: it reads the catalog only to write the conditions of NodeOverlays."""
 
@@ -86,7 +84,6 @@ class FunctionPolicies(Construct):
         super().__init__(scope, construct_id)
         self._cluster, self._state = options.cluster, state
         self._catalog_readers = CATALOG_READING_FUNCTIONS | ({"lifecycle"} if options.gates.node_overlay else set())
-        self._has_shared_cache = options.shared_cache == "on"
         self._without_prices = options.network == "isolated"
         if options.permissions_boundary:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", options.permissions_boundary)
@@ -114,7 +111,8 @@ class FunctionPolicies(Construct):
         for name, grants in grants_by_function.items():
             network_grants = build_interface_grants() if options.network != "public" else []
             trace_grants = build_trace_grants() if options.tracing == "on" else []
-            for grant in (*grants, *network_grants, *trace_grants):
+            cache_grants = build_cache_grants(state.bucket.bucket_arn, options, name)
+            for grant in (*grants, *network_grants, *trace_grants, *cache_grants):
                 grant.add_to_role(functions.get_role(name))
 
     def _build_launch_grants(self) -> list[Grant]:
@@ -259,8 +257,6 @@ class FunctionPolicies(Construct):
             ),
             Grant(sid="AccessTable", actions=row_actions, resources=(self._state.table.table_arn,)),
         ]
-        if self._has_shared_cache and name in DECIDING_FUNCTIONS:
-            grants += build_shared_cache_grants(bucket)
         if name in self._catalog_readers:
             grants.append(
                 Grant(

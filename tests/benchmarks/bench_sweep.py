@@ -1,7 +1,7 @@
 """Measure a full disruption sweep over a large cluster, in invocations with a time limit.
 
 ``python -m tests.benchmarks.bench_sweep [nodes] [--limit SECONDS]`` (default 5,000 nodes with 30 pods each, 35s of CPU
-time): running pods of Deployments on half-full nodes of several instance types, in ten NodePools with the default budget
+time): running pods of Deployments on half-full nodes of several instance types, in ten NodePools with a budget
 of 10 %. Each invocation starts at the cursor of the one before, until every node has been evaluated. The catalog is
 that of Karpenter's benchmark (400 instance types). Nothing is disrupted between two invocations.
 """

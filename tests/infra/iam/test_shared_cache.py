@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from infra.iam.function_policies import DECIDING_FUNCTIONS
+from infra.iam.cache_grants import DECIDING_FUNCTIONS
 from infra.storage import LIST_PREFIX
 from shared.store.shared_cache import list_index
 from shared.take.kubernetes import informer_cache, paging, shared_cache

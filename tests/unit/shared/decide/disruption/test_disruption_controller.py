@@ -462,27 +462,27 @@ def limit_checks(count: int) -> Callable[[], bool]:
     return lambda: next(checks, None) is None
 
 
-def run_sweep(cluster: ClusterSnapshot, checks: int) -> list[DisruptionDecision]:
+def decide_in_runs(cluster: ClusterSnapshot, checks: int) -> list[DisruptionDecision]:
     """Return the decisions of one sweep, of which each run may check the time limit *checks* times."""
     decisions = [decide_disruption(cluster, is_time_over=limit_checks(checks))]
     while decisions[-1].cursor:
         decisions.append(decide_disruption(cluster, cursor=decisions[-1].cursor, is_time_over=limit_checks(checks)))
-        assert len(decisions) < 50, "the sweep does not end"
+        assert len(decisions) < 50, "the runs do not end"
     return decisions
 
 
 @pytest.mark.parametrize("checks", [8, 13, 20, 31, 50, 80])
-def test_sweep_of_several_runs_ends_and_evaluates_every_candidate(checks: int) -> None:
-    decisions = run_sweep(make_apart_nodes(24, cpu=2), checks)
+def test_runs_with_a_time_limit_evaluate_every_candidate_once(checks: int) -> None:
+    decisions = decide_in_runs(make_apart_nodes(24, cpu=2), checks)
     assert len(decisions) > 1 or checks == 80
     evaluated_nodes = {verdict.node for decision in decisions for verdict in decision.verdicts}
     assert evaluated_nodes == {f"n{number:02d}" for number in range(24)}
 
 
 @pytest.mark.parametrize("checks", [8, 13, 20, 31, 50, 80])
-def test_sweep_of_several_runs_finds_the_commands_of_one_run(checks: int) -> None:
+def test_runs_with_a_time_limit_find_the_commands_of_one_run(checks: int) -> None:
     cluster = make_apart_nodes(24, cpu=16)
-    replaced_nodes = {node for decision in run_sweep(cluster, checks) for node in list_target_nodes(decision)}
+    replaced_nodes = {node for decision in decide_in_runs(cluster, checks) for node in list_target_nodes(decision)}
     assert replaced_nodes == set(list_target_nodes(decide_disruption(cluster))) == {f"n{n:02d}" for n in range(24)}
 
 
@@ -507,7 +507,7 @@ def test_next_run_starts_after_candidates_that_are_gone() -> None:
     assert cursors == ["n05", "n01", "n04"]
 
 
-def test_run_that_completes_a_sweep_evaluates_the_earlier_candidates_again_if_there_is_time() -> None:
+def test_last_run_evaluates_the_earlier_candidates_again_if_there_is_time() -> None:
     cluster = make_apart_nodes(9, cpu=16)
     decision = decide_disruption(cluster, cursor="n07")
     assert decision.cursor == ""
