@@ -22,7 +22,7 @@ from shared.decide.disruption.consolidation_policy import (
 )
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.drift.drift import DRIFTED
-from shared.decide.disruption.methods.candidate_order import build_price_sort_key, build_ratio_sort_key
+from shared.decide.disruption.methods.candidate_order import build_cursor, build_price_sort_key, build_ratio_sort_key
 from shared.decide.disruption.methods.consolidation import Consolidation
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.consolidation_search import ConsolidationSearch, is_end_cheaper
@@ -52,7 +52,7 @@ class DisruptionDecision(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()
     """One for each node, sorted by name."""
     cursor: str = ""
-    """The candidate that the next run starts with after a time limit; "" if all candidates were evaluated."""
+    """The candidates that the next run starts with after a time limit; "" if all candidates were evaluated."""
     proposed_commands: tuple[ProposedCommand, ...] = ()
     """The proposed commands behind *commands*, in the same order."""
 
@@ -249,7 +249,7 @@ class _DisruptionController:
             self._verdicts[candidate.name] = _block_over_budget(
                 candidate, UNDERUTILIZED_REASON, consolidation.budget_tracker
             )
-        return next(iter(consolidation.unreached), "")
+        return build_cursor(consolidation.unreached)
 
     def _build_consolidation(self, eligible: list[Candidate], evaluator: BalancedEvaluator) -> Consolidation:
         """Return a consolidation of *eligible*, in that order, in the existing simulation or in a new one."""

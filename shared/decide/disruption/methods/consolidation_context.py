@@ -48,7 +48,7 @@ class ConsolidationContext:
         self.extra_cost_by_pool, self.is_over = extra_cost_by_pool, is_over
         self.kept_verdicts: dict[str, KeptVerdict] = {}
         self.unreached_names: list[str] = []
-        """Names of candidates that were not reached within the time limit, in order."""
+        """Names of candidates that were not evaluated completely within the time limit, in order."""
         self.disrupted_nodes: set[str] = set()
         self.expected_pod_by_node: dict[str, str] = {}
 

@@ -62,6 +62,8 @@ class SingleAndMultiNodeConsolidation:
         trials = min(max(MAX_SET_TRIALS_PER_RUN // max(len(candidates), 1), MIN_TRIALS_PER_SET), MAX_TRIALS_PER_SET)
         for position, seed in enumerate(candidates):
             if self._context.is_over():
+                names = [candidate.name for candidate in self._context.filter_remaining(candidates[position:])]
+                self._context.unreached_names = [*names, *self._context.unreached_names]
                 break
             if not self._context.filter_remaining((seed,)):
                 continue
