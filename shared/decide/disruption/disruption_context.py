@@ -17,6 +17,7 @@ from shared.decide.disruption.savings.balanced_policy import BalancedEvaluator
 from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
 from shared.decide.disruption.simulation.preferred_anti_affinity import find_kept_anti_affinity, require_anti_affinity
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
+from shared.decide.launch.money.limit_prices import compute_limit_usage, find_limit_prices
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
 from shared.model.core.metadata import is_condition_true
@@ -24,7 +25,7 @@ from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.kubernetes.pod import AffinityTerm
 from shared.state.cluster_state import ClusterState
-from shared.state.state_node import StateNode, compute_pool_usage
+from shared.state.state_node import StateNode
 
 DEFAULT_SETTINGS: Final = DisruptionSettings()
 NO_EXPECTED_PODS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -161,7 +162,8 @@ class DisruptionContext:
 
     def _find_freed_limits(self, setup: SimulationSetup) -> dict[int, tuple[str, Mapping[str, int]]]:
         """Return, by node of a NodePool with limits, the pool and the node's share of the limits."""
-        pools_with_limits = {pool.name for pool in self.cluster_state.snapshot.node_pools if pool.limits is not None}
+        limit_prices = find_limit_prices(self.cluster_state.snapshot, self.options.money)
+        pools_with_limits = setup.simulation.packing.remaining_limits
         states = (
             state
             for state in self.cluster_state.nodes
@@ -170,7 +172,7 @@ class DisruptionContext:
         return {
             setup.simulation.node_numbers[state.name]: (
                 state.pool,
-                dict(compute_pool_usage((state,), state.pool).amounts),
+                dict(compute_limit_usage(state, limit_prices).amounts),
             )
             for state in states
         }
