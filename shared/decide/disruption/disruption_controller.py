@@ -6,7 +6,6 @@ commands are disjoint. Budgets are counted across all methods.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
 
 import msgspec
 
@@ -272,7 +271,7 @@ class _DisruptionController:
         next_context = DisruptionContext(
             cluster_state, context.options, context.command_nodes, context.expected_node_by_pod, context.settings
         )
-        cooldown = WorkloadCooldown(timedelta(), (), cluster_state.taken_at)
+        cooldown = WorkloadCooldown.build_disabled(cluster_state.taken_at)
         controller = _DisruptionController(
             next_context, self._paused_reasons, cooldown, self._is_time_over, looks_ahead=False
         )
