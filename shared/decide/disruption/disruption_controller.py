@@ -190,7 +190,7 @@ class _DisruptionController:
             self._context.cluster_state,
             self._context.budget_tracker,
             self._context.command_nodes,
-            self._context.prices,
+            self._context.build_eviction_costs(),
             self._cooldown,
         )
         self._add_commands(proposed_commands)
@@ -202,7 +202,7 @@ class _DisruptionController:
         drift_replacement = DriftReplacement(
             setup,
             (replacement_finder, self._context.budget_tracker, self._cooldown),
-            self._context.prices,
+            self._context.build_eviction_costs(),
             self._is_time_over,
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
