@@ -11,7 +11,6 @@ pods: space that has just become free there may be needed again as soon.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -59,8 +58,10 @@ def estimate_savings_duration(
     if now - quiet_since >= MAX_SAVINGS_DURATION:
         return own_duration
     other_duration = _compute_duration_since_other_changes(targets, now, launch_time_by_pool, receivers)
-    durations = (own_duration, other_duration, *((forecast_duration,) if forecast_duration is not None else ()))
-    return min(durations, key=attrgetter("expected"))
+    durations = [own_duration, other_duration]
+    if forecast_duration is not None:
+        durations.append(forecast_duration)
+    return min(durations, key=lambda duration: duration.expected)
 
 
 def _compute_duration_since_other_changes(
