@@ -125,6 +125,7 @@ def _complete_nodes(nodes: Iterable[RecordedNode], evidence: Evidence) -> Iterab
             node=msgspec.structs.replace(node, price=price),
             started_at=started_at,
             ended_at=ended_at,
+            last_seen_at=recorded_node.last_seen_at,
             states=states,
         )
 

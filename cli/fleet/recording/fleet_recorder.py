@@ -1,13 +1,17 @@
 """Records nodes and pods over time: each observation adds only what changed since the last one."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from cli.fleet.document.pod_columns import NO_NODE, NO_NODE_ENDED
 from cli.fleet.recording.observed_objects import ObservedNode, ObservedPod
+
+_STATES_OF_LAUNCH: Final = ("requested", "launched")
+"""States that a node never returns to: an observation of them after a later state is older than that state."""
 
 
 class RecordedNode(msgspec.Struct, kw_only=True):
@@ -16,6 +20,7 @@ class RecordedNode(msgspec.Struct, kw_only=True):
     node: ObservedNode
     started_at: datetime
     ended_at: datetime | None = None
+    last_seen_at: datetime
     states: list[tuple[datetime, str]]
     """State changes, in the order of the observations."""
 
@@ -50,13 +55,16 @@ class FleetRecorder:
         index = self._find_node(node)
         if index is None:
             index = len(self.nodes)
-            self.nodes.append(RecordedNode(node=node, started_at=node.created_at or at, states=[]))
+            self.nodes.append(RecordedNode(node=node, started_at=node.created_at or at, last_seen_at=at, states=[]))
         recorded_node = self.nodes[index]
         recorded_node.node = _merge_node(recorded_node.node, node)
         self._index_by_key[node.key] = index
         if node.name != node.claim:
             self._index_by_node_name[node.name] = index
-        self._add_state(recorded_node, at, node.state)
+        recorded_node.last_seen_at = max(recorded_node.last_seen_at, at)
+        last_state = recorded_node.states[-1][1] if recorded_node.states else "requested"
+        if node.state not in _STATES_OF_LAUNCH or last_state in _STATES_OF_LAUNCH:
+            self._add_state(recorded_node, at, node.state)
 
     def _find_node(self, node: ObservedNode) -> int | None:
         index = self._index_by_key.get(node.key)
@@ -94,7 +102,8 @@ class FleetRecorder:
         if pod.is_ended:
             self._end_pod(recorded_pod, at)
         elif pod.node_name:
-            self._add_place(recorded_pod, at, self._get_node_index(at, pod.node_name))
+            bound_at = max(min(pod.bound_since or at, at), recorded_pod.places[-1][0])
+            self._add_place(recorded_pod, bound_at, self._get_node_index(at, pod.node_name))
 
     def remove_pod(self, at: datetime, key: str) -> None:
         """Record that the pod with *key* is gone at *at*; a pod that was not observed is ignored."""
@@ -117,8 +126,25 @@ class FleetRecorder:
             self.observe_node(at, ObservedNode(key=node_name, name=node_name, state="ready"))
         return self._index_by_node_name[node_name]
 
-    def observe_all(self, at: datetime, nodes: Iterable[ObservedNode], pods: Iterable[ObservedPod]) -> None:
-        """Record the complete lists of nodes and pods at *at*: nodes and pods that are not in them are gone."""
+    def remove_pod_by_name(self, at: datetime, name: str) -> None:
+        """Record that the newest pod with the namespace and name *name*, like ``shop/cart``, is gone at *at*."""
+        for key, index in reversed(self._pod_index_by_key.items()):
+            pod = self.pods[index].pod
+            if f"{pod.namespace}/{pod.name}" == name and self.pods[index].started_at <= at:
+                self.remove_pod(at, key)
+                return
+
+    def observe_all(
+        self,
+        at: datetime,
+        nodes: Iterable[ObservedNode],
+        pods: Iterable[ObservedPod],
+        min_unseen_time: timedelta = timedelta(),
+    ) -> None:
+        """Record the complete lists of nodes and pods at *at*: nodes and pods that are not in them are gone.
+
+        A node that was observed less than *min_unseen_time* before stays: the lists can be older than it.
+        """
         node_list, pod_list = list(nodes), list(pods)
         node_keys, pod_keys = {node.key for node in node_list}, {pod.key for pod in pod_list}
         for node in node_list:
@@ -128,7 +154,8 @@ class FleetRecorder:
         for key in sorted(self._pod_index_by_key.keys() - pod_keys):
             self.remove_pod(at, key)
         for key in sorted(self._index_by_key.keys() - node_keys):
-            self.remove_node(at, key)
+            if at - self.nodes[self._index_by_key[key]].last_seen_at >= min_unseen_time:
+                self.remove_node(at, key)
 
 
 def _merge_node(earlier: ObservedNode, node: ObservedNode) -> ObservedNode:

@@ -58,6 +58,8 @@ class ObservedPod(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime | None = None
     node_name: str = ""
     """The Node that it is bound to; "" while it is pending."""
+    bound_since: datetime | None = None
+    """When it was bound; None: unknown."""
     is_ended: bool = False
     running_since: datetime | None = None
     """When it became Ready."""
@@ -113,7 +115,7 @@ def _derive_initialized_state(node: Node) -> str:
 def build_observed_pod(pod: Pod) -> ObservedPod:
     """Return *pod* as a pod of a fleet document."""
     requests = pod.spec.requests
-    ready = find_condition(pod.conditions, "Ready")
+    ready, scheduled = find_condition(pod.conditions, "Ready"), find_condition(pod.conditions, "PodScheduled")
     return ObservedPod(
         key=pod.meta.uid or pod.name,
         namespace=pod.meta.namespace,
@@ -124,6 +126,7 @@ def build_observed_pod(pod: Pod) -> ObservedPod:
         priority=pod.priority,
         created_at=pod.meta.created_at,
         node_name=pod.node_name,
+        bound_since=scheduled.since if scheduled is not None and scheduled.status == "True" else None,
         is_ended=pod.is_terminal(),
         running_since=ready.since if ready is not None and ready.status == "True" else None,
         was_unschedulable=pod.is_unschedulable(),
