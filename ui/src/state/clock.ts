@@ -1,0 +1,80 @@
+/** The time that the page shows, and its playback. */
+
+export type Listener = (t: number) => void;
+
+export class Clock {
+  t: number;
+  isPlaying = false;
+  /** Milliseconds of the fleet per millisecond of the wall clock. */
+  speed: number;
+  private readonly listeners = new Set<Listener>();
+  private readonly playListeners = new Set<() => void>();
+  private frame = 0;
+  private last = 0;
+
+  constructor(
+    public start: number,
+    public end: number,
+    t: number,
+  ) {
+    this.t = t;
+    this.speed = chooseSpeed(end - start);
+  }
+
+  seek(t: number): void {
+    const next = Math.min(this.end, Math.max(this.start, Math.round(t)));
+    if (next === this.t) return;
+    this.t = next;
+    this.listeners.forEach((listener) => listener(next));
+  }
+  play(): void {
+    if (this.isPlaying) return;
+    if (this.t >= this.end) this.seek(this.start);
+    this.isPlaying = true;
+    this.last = 0;
+    this.frame = requestAnimationFrame(this.advance);
+    this.notifyPlaying();
+  }
+  pause(): void {
+    if (!this.isPlaying) return;
+    this.isPlaying = false;
+    cancelAnimationFrame(this.frame);
+    this.notifyPlaying();
+  }
+  toggle(): void {
+    if (this.isPlaying) this.pause();
+    else this.play();
+  }
+  setSpeed(speed: number): void {
+    this.speed = speed;
+    this.notifyPlaying();
+  }
+  /** Call *listener* at each change of the time; returns the function that ends this. */
+  onTime(listener: Listener): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+  onPlaying(listener: () => void): () => void {
+    this.playListeners.add(listener);
+    return () => this.playListeners.delete(listener);
+  }
+  private notifyPlaying(): void {
+    this.playListeners.forEach((listener) => listener());
+  }
+  private readonly advance = (now: number): void => {
+    if (!this.isPlaying) return;
+    if (this.last) this.seek(this.t + Math.min(now - this.last, 200) * this.speed);
+    this.last = now;
+    if (this.t >= this.end) this.pause();
+    else this.frame = requestAnimationFrame(this.advance);
+  };
+}
+
+export const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600];
+/** The wall clock time of one playback at the speed that the page chooses, in milliseconds. */
+const PLAYBACK = 60_000;
+
+/** Return the slowest of the speeds with which *span* plays in about a minute. */
+export function chooseSpeed(span: number): number {
+  return SPEEDS.find((speed) => span / speed <= PLAYBACK * 1.5) ?? SPEEDS[SPEEDS.length - 1];
+}
