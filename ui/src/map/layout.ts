@@ -14,6 +14,8 @@ export interface MapLayout {
   groups: GroupBox[];
   /** x, y, width and height of node i are at 4 i. */
   tiles: Float32Array;
+  /** The number of the group of each node. */
+  groupOf: Int32Array;
   width: number;
   height: number;
   /** The width of the smallest tile. */
@@ -119,13 +121,17 @@ export function layOutMap(groups: Group[], nodeCount: number, width: number, hei
   const unit = Math.max(MIN_UNIT, Math.floor(low * 2) / 2);
   const placement = place(groups, unit, width);
   const tiles = new Float32Array(4 * nodeCount);
+  const groupOf = new Int32Array(nodeCount);
   placement.boxes.forEach((boxes, i) => {
     groups[i].slots.forEach((slot, n) => {
-      const box = boxes[n];
-      for (const node of slot.nodes) tiles.set([box.x, box.y, box.width, box.height], 4 * node);
+      const { x, y, width: w, height: h } = boxes[n];
+      for (const node of slot.nodes) {
+        tiles.set([Math.round(x), Math.round(y), Math.floor(w), Math.floor(h)], 4 * node);
+        groupOf[node] = i;
+      }
     });
   });
-  return { groups: placement.groups, tiles, width, height: placement.height, unit };
+  return { groups: placement.groups, tiles, groupOf, width, height: placement.height, unit };
 }
 
 /** Return the node at x, y of those that *isShown*, or -1. */

@@ -94,6 +94,9 @@ export function App({ first, server }: { first: FleetDocument; server: Server | 
     fleet, state, derived, clock, server, theme, zone, selection, select, map, setMap, search, setSearch, shownState, setShownState,
   };
   useKeys(page);
+  useEffect(() => {
+    (window as unknown as { joinerPage: PageContext }).joinerPage = page; // for the tests of the page, and for people who explore it
+  });
   useLinks(page, setMap);
   const changeZone = (next: TimeZone) => {
     store("joiner-zone", next);

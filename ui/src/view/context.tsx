@@ -38,10 +38,10 @@ export function usePage(): PageContext {
   return page;
 }
 
-/** Return the time of the clock, at most *perSecond* times per second while it plays. */
+/** Return the time of the clock, and render again at most *perSecond* times per second while it changes. */
 export function useTime(perSecond: number): number {
   const { clock } = usePage();
-  const [t, setT] = useState(clock.t);
+  const [, setT] = useState(clock.t);
   const last = useRef(0);
   useEffect(() => {
     let timer = 0;
@@ -60,7 +60,7 @@ export function useTime(perSecond: number): number {
       window.clearTimeout(timer);
     };
   }, [clock, perSecond]);
-  return t;
+  return clock.t;
 }
 
 /** Return whether the clock plays, and its speed. */

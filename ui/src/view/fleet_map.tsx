@@ -1,5 +1,6 @@
 /** The canvas of the fleet map: drawing, hovering, choosing by pointer and by arrow keys. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { PENDING } from "../document/format";
 import { isPresent } from "../state/fleet_state";
 import { Flights } from "../map/flights";
 import { buildGroups } from "../map/grouping";
@@ -45,10 +46,12 @@ function useGeometry(width: number): Geometry {
   }, [fleet, map.grouping, map.sizing, width, viewport]);
 }
 
+const FIRST_WIDTH = 1000;
+
 export function FleetMap() {
   const { fleet, state, clock, theme, map, selection, select } = usePage();
   const [wrapper, width] = useWidth<HTMLDivElement>();
-  const geometry = useGeometry(width);
+  const geometry = useGeometry(width || FIRST_WIDTH);
   const { layout, room, originX, originY, height } = geometry;
   const base = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
@@ -77,6 +80,7 @@ export function FleetMap() {
     let frame = 0;
     let isStale = true;
     let before = clock.t;
+    let isMarked = true;
     const outline = (node: number, color: string, line: number) => {
       if (node < 0 || !isShown(node)) return;
       above.strokeStyle = color;
@@ -97,13 +101,16 @@ export function FleetMap() {
         flights.begin(state.podNodes, painter.podX, painter.podY, now, isSmooth);
         painter.paint(context, scene);
       }
+      const marks = hovered >= 0 || focused >= 0 || selected >= 0 || selectedPod >= 0 || flights.isActive;
+      if (!marks && !isMarked) return;
+      isMarked = marks;
       above.clearRect(0, 0, width, height);
       flights.paint(above, painter.podX, painter.podY, now, PENDING_COLOR[theme]);
       const color = SURFACES[theme].select;
       outline(hovered, color, 1.5);
       outline(focused, color, 2.5);
       outline(selected, color, 3);
-      if (selectedPod >= 0 && !Number.isNaN(painter.podX[selectedPod])) {
+      if (selectedPod >= 0 && state.podNodes[selectedPod] >= PENDING && !Number.isNaN(painter.podX[selectedPod])) {
         above.strokeStyle = color;
         above.lineWidth = 2.5;
         above.beginPath();
