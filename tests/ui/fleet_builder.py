@@ -16,10 +16,8 @@ STATES: Final = (
     "gone",
     "lost",
 )
-NODE_COLUMNS: Final = (
-    "name claim pool instanceType family zone capacityType arch cpuMilli memoryMiB podCapacity price start end why"
-).split()
-POD_COLUMNS: Final = "namespace name workload cpuMilli memoryMiB start end priority".split()
+NODE_COLUMNS: Final = ["name", "claim", "pool", "instanceType", "family", "zone", "capacityType", "arch", "cpuMilli", "memoryMiB", "podCapacity", "price", "start", "end", "why"]
+POD_COLUMNS: Final = ["namespace", "name", "workload", "cpuMilli", "memoryMiB", "start", "end", "priority"]
 SIZES: Final = {
     "m7g.large": (1930, 7100, 29, 0.0344),
     "m7g.xlarge": (3920, 14800, 58, 0.0689),
@@ -66,7 +64,7 @@ class FleetBuilder:
             "claim": self.intern(f"default-{name[-5:]}"),
             "pool": pool,
             "instanceType": self.intern(instance_type),
-            "family": self.intern(instance_type.split(".")[0]),
+            "family": self.intern(instance_type.split(".", maxsplit=1)[0]),
             "zone": self.intern(zone),
             "capacityType": self.intern(capacity),
             "arch": self.intern("arm64"),
@@ -89,9 +87,16 @@ class FleetBuilder:
         if state == "gone":
             self.nodes["end"][node] = to_ms(seconds)
 
-    def explain_node(self, node: int, lines: list[str], blocked: list[str], alternatives: list[tuple[str, float]]) -> None:
+    def explain_node(
+        self, node: int, lines: list[str], blocked: list[str], alternatives: list[tuple[str, float]]
+    ) -> None:
         offers = [
-            {"instanceType": self.intern(name), "capacityType": self.intern("spot"), "zone": self.intern("eu-west-1a"), "price": p}
+            {
+                "instanceType": self.intern(name),
+                "capacityType": self.intern("spot"),
+                "zone": self.intern("eu-west-1a"),
+                "price": p,
+            }
             for name, p in alternatives
         ]
         self.nodes["why"][node] = len(self.reasons)
@@ -159,7 +164,12 @@ class FleetBuilder:
             "markers": sorted(self.markers, key=lambda marker: marker["t"]),
             "why": self.reasons,
             "series": self.series,
-            "totals": {"costUsd": 0.8123, "savedUsd": 0.3011, "comparedWith": "no consolidation", "evictionsByReason": {}},
+            "totals": {
+                "costUsd": 0.8123,
+                "savedUsd": 0.3011,
+                "comparedWith": "no consolidation",
+                "evictionsByReason": {},
+            },
         }
 
 

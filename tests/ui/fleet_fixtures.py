@@ -37,7 +37,8 @@ class Story:
     def create(self, seconds: float, workload: str, count: int, cpu: int, memory: int) -> list[int]:
         made = len(self.builder.pods["name"])
         return [
-            self.builder.add_pod(seconds + 0.4 * i, f"{workload}-{made + i:05d}", workload, cpu, memory) for i in range(count)
+            self.builder.add_pod(seconds + 0.4 * i, f"{workload}-{made + i:05d}", workload, cpu, memory)
+            for i in range(count)
         ]
 
     def place(self, seconds: float, pods: list[int], nodes: list[int]) -> list[int]:
@@ -84,21 +85,52 @@ def build_small_fleet() -> dict[str, Any]:
     builder.mark(0, "act", "A web shop starts: 40 pods need nodes")
     web = story.create(10, "web", 40, 400, 900)
     first = [story.launch(18, kind, capacity="spot") for kind in ("m7g.4xlarge", "m7g.xlarge", "m7g.xlarge")]
-    builder.decide(18, "launch", "40 pods don't fit existing nodes: launches 3 nodes", ["cheapest of 475 matching instance types: m7g.4xlarge spot", f"refused: {ATTACK}"], nodes=first, pods=web)
+    builder.decide(
+        18,
+        "launch",
+        "40 pods don't fit existing nodes: launches 3 nodes",
+        ["cheapest of 475 matching instance types: m7g.4xlarge spot", f"refused: {ATTACK}"],
+        nodes=first,
+        pods=web,
+    )
     story.place(65, web, first)
     builder.mark(300, "act", "Traffic doubles")
     more = story.create(305, "web", 36, 400, 900)
-    second = [story.launch(312, "c7g.2xlarge"), story.launch(312, "c7g.2xlarge"), story.launch(312, "m7g.large", capacity="on-demand")]
-    builder.decide(312, "launch", "36 pods don't fit existing nodes: launches 3 nodes", ["cheapest: c7g.2xlarge spot"], nodes=second, pods=more)
+    second = [
+        story.launch(312, "c7g.2xlarge"),
+        story.launch(312, "c7g.2xlarge"),
+        story.launch(312, "m7g.large", capacity="on-demand"),
+    ]
+    builder.decide(
+        312,
+        "launch",
+        "36 pods don't fit existing nodes: launches 3 nodes",
+        ["cheapest: c7g.2xlarge spot"],
+        nodes=second,
+        pods=more,
+    )
     story.place(360, more, [*first, *second])
     builder.mark(620, "act", "A nightly batch job")
     batch = story.create(625, "report", 60, 700, 2600)
     third = [story.launch(632, "r7g.xlarge", pool=1) for _ in range(9)] + [story.launch(632, "m7g.4xlarge", pool=1)]
-    builder.decide(632, "launch", "60 pods don't fit existing nodes: launches 10 nodes", ["cheapest: r7g.xlarge spot"], nodes=third, pods=batch)
+    builder.decide(
+        632,
+        "launch",
+        "60 pods don't fit existing nodes: launches 10 nodes",
+        ["cheapest: r7g.xlarge spot"],
+        nodes=third,
+        pods=batch,
+    )
     story.place(680, batch, third)
     builder.mark(900, "act", "EC2 takes a spot instance back")
     builder.set_state(905, first[1], "interrupted")
-    warning = builder.decide(905, "interrupt", "spot interruption of a node: replaces it before EC2 takes it", ["2 minutes until termination"], nodes=[first[1]])
+    warning = builder.decide(
+        905,
+        "interrupt",
+        "spot interruption of a node: replaces it before EC2 takes it",
+        ["2 minutes until termination"],
+        nodes=[first[1]],
+    )
     builder.mark(905, "interruption", "spot interruption", warning)
     replacement = story.launch(908, "m7g.xlarge")
     builder.set_state(950, first[1], "draining")
@@ -115,23 +147,51 @@ def build_small_fleet() -> dict[str, Any]:
     for node in second[:1]:
         builder.set_state(1560, node, "cordoned")
         builder.set_state(1565, node, "draining")
-        story.place(1590, story.empty(1565, node, "Underutilized"), [first[0], replacement, second[1], second[2], first[2]])
-    builder.decide(1560, "consolidate", "its pods fit on other nodes; saves $0.1229/h", ["moves 4 pods"], nodes=[second[0]], savesUsdPerHour=0.1229)
+        story.place(
+            1590, story.empty(1565, node, "Underutilized"), [first[0], replacement, second[1], second[2], first[2]]
+        )
+    builder.decide(
+        1560,
+        "consolidate",
+        "its pods fit on other nodes; saves $0.1229/h",
+        ["moves 4 pods"],
+        nodes=[second[0]],
+        savesUsdPerHour=0.1229,
+    )
     builder.set_state(1600, first[0], "blocked")
     builder.mark(1700, "act", "A launch fails")
     failed = builder.add_node(1705, "nodeclaim-batch-fail1", "m7g.large", pool=1, zone="eu-west-1a", capacity="spot")
-    fault = builder.decide(1710, "fault", "InsufficientInstanceCapacity: m7g.large spot in eu-west-1a", ["the next run avoids this offering"], nodes=[failed])
+    fault = builder.decide(
+        1710,
+        "fault",
+        "InsufficientInstanceCapacity: m7g.large spot in eu-west-1a",
+        ["the next run avoids this offering"],
+        nodes=[failed],
+    )
     builder.mark(1710, "failure", "no capacity", fault)
     builder.set_state(1720, failed, "gone")
     last = story.create(1712, "billing", 6, 500, 1500)
     extra = story.launch(1722, "m7g.xlarge", capacity="on-demand")
-    builder.decide(1722, "launch", "6 pods don't fit existing nodes: launches 1 node", ["m7g.xlarge on-demand"], nodes=[extra], pods=last)
+    builder.decide(
+        1722,
+        "launch",
+        "6 pods don't fit existing nodes: launches 1 node",
+        ["m7g.xlarge on-demand"],
+        nodes=[extra],
+        pods=last,
+    )
     story.place(1770, last, [extra])
     lost = second[2]
     builder.set_state(2000, lost, "lost")
     builder.mark(2100, "deployment", "version 0.2.0")
     story.create(2300, "huge", 5, 190000, 900)
-    builder.decide(2310, "refuse", "5 pods fit no instance type", ["CPU request 190 exceeds all instance types"], function="provision")
+    builder.decide(
+        2310,
+        "refuse",
+        "5 pods fit no instance type",
+        ["CPU request 190 exceeds all instance types"],
+        function="provision",
+    )
     for node in (*first, *second, replacement, extra):
         builder.explain_node(
             node,
@@ -141,8 +201,15 @@ def build_small_fleet() -> dict[str, Any]:
         )
     story.create(2310, f"x{ATTACK}", 1, 100, 100)
     builder.series.append(
-        {"id": "no-consolidation", "title": "Without consolidation", "unit": "USD/h", "stack": None, "step": True,
-         "t": [to_ms(0), to_ms(60), to_ms(360), to_ms(680)], "v": [0, 0.41, 0.75, 1.84]}
+        {
+            "id": "no-consolidation",
+            "title": "Without consolidation",
+            "unit": "USD/h",
+            "stack": None,
+            "step": True,
+            "t": [to_ms(0), to_ms(60), to_ms(360), to_ms(680)],
+            "v": [0, 0.41, 0.75, 1.84],
+        }
     )
     return builder.build(2400)
 
@@ -155,7 +222,10 @@ def build_large_fleet(nodes: int = 2000, pods: int = 20_000) -> dict[str, Any]:
     story = Story(builder, 11)
     kinds = ("m7g.xlarge", "m7g.4xlarge", "c7g.2xlarge", "r7g.xlarge", "m7g.large")
     day = 86_400
-    members = [story.launch(i * 3, kinds[i * 7 % 5], pool=i % 4, capacity="spot" if i % 3 else "on-demand") for i in range(nodes)]
+    members = [
+        story.launch(i * 3, kinds[i * 7 % 5], pool=i % 4, capacity="spot" if i % 3 else "on-demand")
+        for i in range(nodes)
+    ]
     builder.markers = builder.markers[::40]
     for i in range(pods):
         node = members[i * 13 % nodes]
@@ -170,5 +240,11 @@ def build_large_fleet(nodes: int = 2000, pods: int = 20_000) -> dict[str, Any]:
         builder.set_state(20_000 + i * 20, members[i], "cordoned")
         builder.set_state(20_060 + i * 20, members[i], "draining")
         builder.set_state(20_300 + i * 20, members[i], "ready")
-        builder.decide(20_000 + i * 20, "consolidate", f"node {i}: its pods fit on other nodes", ["saves money"], nodes=[members[i]])
+        builder.decide(
+            20_000 + i * 20,
+            "consolidate",
+            f"node {i}: its pods fit on other nodes",
+            ["saves money"],
+            nodes=[members[i]],
+        )
     return builder.build(day)
