@@ -8,7 +8,7 @@ import { PodsByNode, Scene, nodeCapacity, nodeUsage, podWeight } from "./scene";
 
 type Context = CanvasRenderingContext2D;
 
-export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+export const FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const TEXT_WIDTH = 62;
 const PRICE_WIDTH = 128;
 const TEXT_HEADER = 20;
@@ -51,10 +51,11 @@ function paintLargeNode(context: Context, scene: Scene, places: PodPlaces, node:
   fillRounded(context, box, radius);
   const header = width < TEXT_WIDTH || height < 46 ? 0 : height >= TALL ? TALL_HEADER : TEXT_HEADER;
   const area = { x: x + 3, y: y + 3 + header, width: width - 6, height: height - 6 - header };
-  paintPods(context, scene, places, node, area, color, strength);
+  const cells = paintPods(context, scene, places, node, area, color, strength);
   context.globalAlpha = strength;
   drawPattern(context, style.pattern, area.x, area.y, area.width, area.height, SURFACES[theme].text);
   context.globalAlpha = strength;
+  paintPodNames(context, scene, places, node, cells);
   context.strokeStyle = color;
   context.lineWidth = width > 40 ? 1.5 : 1;
   if (isEarly) context.setLineDash(width > 20 ? [5, 4] : [2, 2]);
@@ -65,12 +66,11 @@ function paintLargeNode(context: Context, scene: Scene, places: PodPlaces, node:
   if (header) paintHeader(context, scene, node, box);
 }
 
-function paintPods(context: Context, scene: Scene, places: PodPlaces, node: number, area: Box, color: string, strength: number): void {
+function paintPods(context: Context, scene: Scene, places: PodPlaces, node: number, area: Box, color: string, strength: number): Float32Array {
   const { filling } = scene;
   const { fleet } = scene.state;
   const first = places.byNode.offsets[node];
   const last = places.byNode.offsets[node + 1];
-  if (first === last) return;
   context.fillStyle = color;
   const weights: number[] = [];
   for (let i = first; i < last; i++) weights.push(podWeight(fleet, places.byNode.pods[i], filling));
@@ -83,6 +83,21 @@ function paintPods(context: Context, scene: Scene, places: PodPlaces, node: numb
     places.podY[pod] = area.y + boxes[at + 1] + boxes[at + 3] / 2;
     context.globalAlpha = places.shades[pod] * strength;
     context.fillRect(area.x + boxes[at], area.y + boxes[at + 1], boxes[at + 2] - gap, boxes[at + 3] - gap);
+  }
+  return boxes;
+}
+
+/** Write the workloads of the pods into the cells that are large enough. */
+function paintPodNames(context: Context, scene: Scene, places: PodPlaces, node: number, cells: Float32Array): void {
+  const { fleet } = scene.state;
+  const first = places.byNode.offsets[node];
+  context.font = `11px ${FONT}`;
+  context.fillStyle = SURFACES[scene.theme].onColor;
+  for (let at = 0; at < cells.length; at += 4) {
+    if (cells[at + 2] < 34 || cells[at + 3] < 18) continue;
+    const pod = places.byNode.pods[first + at / 4];
+    const name = fitText(context, fleet.workloadName(pod), cells[at + 2] - 8);
+    context.fillText(name, places.podX[pod] - context.measureText(name).width / 2, places.podY[pod]);
   }
 }
 
@@ -119,7 +134,7 @@ function paintHeader(context: Context, scene: Scene, node: number, box: Box): vo
     context.fillText(price, box.x + box.width - taken + 7, box.y + 12);
   }
   if (box.height >= TALL) {
-    const place = `${fleet.text(nodes.capacityType[node])} · ${fleet.text(nodes.zone[node])}`;
+    const place = [nodes.capacityType[node], nodes.zone[node]].map((index) => fleet.text(index)).filter(Boolean).join(" · ");
     context.fillText(fitText(context, place, box.width - 10), box.x + 6, box.y + 27);
   }
   context.font = `600 11.5px ${FONT}`;

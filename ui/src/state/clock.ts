@@ -1,4 +1,5 @@
 /** The time that the page shows, and its playback. */
+import { countUntil } from "./column_replay";
 
 export type Listener = (t: number) => void;
 
@@ -7,6 +8,10 @@ export class Clock {
   isPlaying = false;
   /** Milliseconds of the fleet per millisecond of the wall clock. */
   speed: number;
+  /** Whether playback passes quickly over times without events. */
+  skipsQuiet = true;
+  /** The sorted times of the events. */
+  events: ArrayLike<number> = [];
   private readonly listeners = new Set<Listener>();
   private readonly playListeners = new Set<() => void>();
   private frame = 0;
@@ -45,6 +50,10 @@ export class Clock {
     if (this.isPlaying) this.pause();
     else this.play();
   }
+  setSkipsQuiet(skipsQuiet: boolean): void {
+    this.skipsQuiet = skipsQuiet;
+    this.notifyPlaying();
+  }
   setSpeed(speed: number): void {
     this.speed = speed;
     this.notifyPlaying();
@@ -63,11 +72,25 @@ export class Clock {
   }
   private readonly advance = (now: number): void => {
     if (!this.isPlaying) return;
-    if (this.last) this.seek(this.t + Math.min(now - this.last, 200) * this.speed);
+    if (this.last) this.seek(this.t + playStep(this, Math.min(now - this.last, 200)));
     this.last = now;
     if (this.t >= this.end) this.pause();
     else this.frame = requestAnimationFrame(this.advance);
   };
+}
+
+/** A time is quiet if the next event is further away than this, in milliseconds of the wall clock. */
+const QUIET = 1500;
+const QUIET_FACTOR = 12;
+
+/** Return how far the time moves in *elapsed* milliseconds of the wall clock; never over the beginning of an event. */
+export function playStep(clock: Pick<Clock, "t" | "speed" | "skipsQuiet" | "events">, elapsed: number): number {
+  const step = elapsed * clock.speed;
+  if (!clock.skipsQuiet) return step;
+  const next = clock.events[countUntil(clock.events, clock.t)] ?? Infinity;
+  const last = clock.events[countUntil(clock.events, clock.t) - 1] ?? -Infinity;
+  const isQuiet = next - clock.t > QUIET * clock.speed && clock.t - last > QUIET * clock.speed;
+  return isQuiet ? Math.max(step, Math.min(step * QUIET_FACTOR, next - clock.t - QUIET * clock.speed)) : step;
 }
 
 export const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600];

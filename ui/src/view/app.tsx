@@ -84,6 +84,7 @@ export function App({ first, server }: { first: FleetDocument; server: Server | 
   const fleet = useMemo(() => new Fleet(document_), [document_]);
   const state = useMemo(() => new FleetState(fleet), [fleet]);
   const derived = useMemo(() => deriveTables(fleet), [fleet]);
+  clock.events = useMemo(() => eventTimes(fleet), [fleet]);
   const [theme, setTheme] = useTheme();
   const [zone, setZone] = useState<TimeZone>(readStored("joiner-zone") === "local" ? "local" : "utc");
   const [selection, select] = useState<ObjectLink | null>(link.selection);
@@ -116,6 +117,12 @@ export function App({ first, server }: { first: FleetDocument; server: Server | 
       </div>
     </Page.Provider>
   );
+}
+
+/** The sorted times at which something on the page changes. */
+function eventTimes(fleet: Fleet): Float64Array {
+  const { markers, decisions } = fleet.document;
+  return Float64Array.from([...fleet.nodeEvents.t, ...fleet.podEvents.t, ...markers.map((m) => m.t), ...decisions.map((d) => d.t)]).sort();
 }
 
 /** The first time that the page shows: that of the link; live: now; else where the first pods arrive. */

@@ -3,6 +3,11 @@ import { countUntil } from "../state/column_replay";
 import { formatClock } from "../text/times";
 import { usePage, useTime } from "./context";
 
+/** Return the title of an act without its number: "3. 20 pods" becomes "20 pods". */
+export function withoutNumber(title: string): string {
+  return title.replace(/^\d+\.\s+/, "");
+}
+
 export function Caption() {
   const { fleet, select, zone } = usePage();
   const t = useTime(6);
@@ -15,14 +20,23 @@ export function Caption() {
     <div class="caption">
       {acts.length > 0 && (
         <p class="act">
-          <b>{act < 0 ? "Before the first act" : `${act + 1} of ${acts.length}`}</b> {act >= 0 && acts[act].title}
+          {act < 0 ? (
+            <b>Before the first act</b>
+          ) : (
+            <>
+              <b>
+                {act + 1} of {acts.length}
+              </b>{" "}
+              <strong>{withoutNumber(acts[act].title)}</strong> {acts[act].text}
+            </>
+          )}
         </p>
       )}
       <p class="latest">
         {decision ? (
           <>
             <time>{formatClock(decision.t, zone)}</time>
-            <button type="button" class="link" onClick={() => select({ kind: "decision", name: decision.id })}>
+            <button type="button" class="link" onClick={() => select(fleet.link("decision", index))}>
               {decision.title}
             </button>
           </>

@@ -64,11 +64,11 @@ export function useTime(perSecond: number): number {
 }
 
 /** Return whether the clock plays, and its speed. */
-export function usePlaying(): { isPlaying: boolean; speed: number } {
+export function usePlaying(): { isPlaying: boolean; speed: number; skipsQuiet: boolean } {
   const { clock } = usePage();
-  const [playing, setPlaying] = useState({ isPlaying: clock.isPlaying, speed: clock.speed });
+  const [playing, setPlaying] = useState({ isPlaying: clock.isPlaying, speed: clock.speed, skipsQuiet: clock.skipsQuiet });
   useEffect(() => {
-    const update = () => setPlaying({ isPlaying: clock.isPlaying, speed: clock.speed });
+    const update = () => setPlaying({ isPlaying: clock.isPlaying, speed: clock.speed, skipsQuiet: clock.skipsQuiet });
     update();
     return clock.onPlaying(update);
   }, [clock]);
