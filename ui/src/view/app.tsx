@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Fleet, ObjectLink } from "../document/fleet";
+import { buildCharts } from "../charts/specs";
 import type { FleetDocument } from "../document/format";
 import type { Theme } from "../map/palette";
 import type { Server } from "../server";
@@ -96,7 +97,8 @@ export function App({ first, server }: { first: FleetDocument; server: Server | 
   };
   useKeys(page);
   useEffect(() => {
-    (window as unknown as { joinerPage: PageContext }).joinerPage = page; // for the tests of the page, and for people who explore it
+    // For the tests of the page, and for people who explore it in the console of their browser.
+    Object.assign(window, { joinerPage: { ...page, charts: buildCharts(fleet, derived) } });
   });
   useLinks(page, setMap);
   const changeZone = (next: TimeZone) => {
