@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -14,6 +15,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ASSETS: Final = ROOT / "cli" / "ui" / "assets"
 HD: Final = (1920, 1080)
 PHONE: Final = (390, 844)
+WAIT_TIMEOUT_S: Final = 30
 
 
 class OpenPage(Protocol):
@@ -47,9 +49,9 @@ class PageOpener:
         page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.messages.append(str(error)))
         page.on("request", lambda request: self._note(request, path))
-        time = f"t={format_time(at)}" if at is not None else ""
-        page.goto(f"{path.as_uri()}#{'&'.join(part for part in (time, select) if part)}")
-        page.wait_for_function("window.joinerPage && document.querySelector('.plot canvas')")
+        parts = [f"t={format_time(at)}" if at is not None else "", select]
+        page.goto(f"{path.as_uri()}#{'&'.join(filter(None, parts))}")
+        wait_until(page, "!!window.joinerPage && !!document.querySelector('.plot canvas')")
         return page
 
     def _note(self, request: Request, path: Path) -> None:
@@ -59,6 +61,19 @@ class PageOpener:
     def close(self) -> None:
         for context in self._contexts:
             context.close()
+
+
+def wait_until(page: Page, expression: str) -> None:
+    """Wait until the JavaScript *expression* is true; the CSP of the page forbids Playwright's own way, which is eval.
+
+    Raises:
+        TimeoutError: it is still false after WAIT_TIMEOUT_S.
+    """
+    deadline = time.monotonic() + WAIT_TIMEOUT_S
+    while not page.evaluate(expression):
+        if time.monotonic() > deadline:
+            raise TimeoutError(expression)
+        page.wait_for_timeout(20)
 
 
 def format_time(milliseconds: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.ui.fleet_builder import START_MS, to_ms
-from tests.ui.fleet_pages import OpenPage
+from tests.ui.fleet_pages import OpenPage, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.loopback]
 READ_DATA = """id => {
@@ -78,7 +78,7 @@ def test_hovering_a_chart_shows_exact_values_and_a_click_moves_the_time(open_pag
     expect(chart.locator(".values")).to_contain_text("default 6")
     expect(chart.locator(".values")).to_contain_text("batch 10")
     page.mouse.click(plot["x"] + plot["width"] * 700 / 2400, plot["y"] + 60)
-    page.wait_for_function(f"Math.abs(joinerPage.clock.t - {to_ms(700)}) < 5000")
+    wait_until(page, f"Math.abs(joinerPage.clock.t - {to_ms(700)}) < 5000")
 
 
 def test_comparison_is_a_dashed_line_of_the_cost_chart(open_page: OpenPage, small_page: Path) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.ui.fleet_builder import to_ms
 from tests.ui.fleet_fixtures import ATTACK
-from tests.ui.fleet_pages import PHONE, OpenPage
+from tests.ui.fleet_pages import PHONE, OpenPage, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.loopback]
 
@@ -47,7 +47,7 @@ def test_scrubbing_moves_figures_decisions_and_link(open_page: OpenPage, small_p
     page.mouse.click(track["x"] + track["width"] * 700 / 2400, track["y"] + 40)
     expect(page.locator(".figure", has_text="Pods running")).to_contain_text("136")
     expect(page.locator(".decisions [aria-current]")).to_contain_text("60 pods don't fit existing nodes")
-    page.wait_for_function("location.hash.includes('T09:11')")
+    wait_until(page, "location.hash.includes('T09:11')")
     page.mouse.move(track["x"] + 100, track["y"] + 40)
     page.mouse.down()
     page.mouse.move(track["x"] + track["width"] * 50 / 2400, track["y"] + 40, steps=4)
@@ -58,7 +58,7 @@ def test_scrubbing_moves_figures_decisions_and_link(open_page: OpenPage, small_p
 def test_playback_starts_with_one_click_and_moves_the_time(open_page: OpenPage, small_page: Path) -> None:
     page = open_page(small_page, at=to_ms(0))
     page.get_by_role("button", name="Play the demo").click()
-    page.wait_for_function(f"joinerPage.clock.t > {to_ms(20)}")
+    wait_until(page, f"joinerPage.clock.t > {to_ms(20)}")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Pause").click()
     stopped = page.evaluate("joinerPage.clock.t")
@@ -66,20 +66,20 @@ def test_playback_starts_with_one_click_and_moves_the_time(open_page: OpenPage, 
     assert page.evaluate("joinerPage.clock.t") == stopped
     page.locator("select[title^=Speed]").select_option("600")
     page.get_by_role("button", name="Play", exact=True).click()
-    page.wait_for_function("joinerPage.clock.t === joinerPage.clock.end")
+    wait_until(page, "joinerPage.clock.t === joinerPage.clock.end")
 
 
 def test_keys_move_the_time(open_page: OpenPage, small_page: Path) -> None:
     page = open_page(small_page, at=to_ms(0))
     page.keyboard.press("]")
-    page.wait_for_function(f"joinerPage.clock.t === {to_ms(21)}")
+    wait_until(page, f"joinerPage.clock.t === {to_ms(21)}")
     page.keyboard.press("[")
-    page.wait_for_function(f"joinerPage.clock.t === {to_ms(0)}")
+    wait_until(page, f"joinerPage.clock.t === {to_ms(0)}")
     page.get_by_label("Time", exact=True).focus()
     page.keyboard.press("End")
-    page.wait_for_function("joinerPage.clock.t === joinerPage.clock.end")
+    wait_until(page, "joinerPage.clock.t === joinerPage.clock.end")
     page.keyboard.press("Space")
-    page.wait_for_function("joinerPage.clock.isPlaying")
+    wait_until(page, "joinerPage.clock.isPlaying")
 
 
 def test_click_on_a_node_explains_it_with_links(open_page: OpenPage, small_page: Path) -> None:
@@ -172,4 +172,4 @@ def test_printed_page_is_light_and_has_no_controls(open_page: OpenPage, small_pa
     page = open_page(small_page, at=to_ms(700), theme="dark")
     page.emulate_media(media="print")
     expect(page.locator(".toolbar")).to_be_hidden()
-    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    wait_until(page, "document.documentElement.dataset.theme === 'light'")
