@@ -29,7 +29,9 @@ def main() -> int:
     sys.stderr.write("browser: installing Chromium\n")
     try:
         for arguments in (("update",), ("install", "--yes", "--no-install-recommends", "chromium")):
-            subprocess.run(["/usr/bin/apt-get", "-qq", *arguments], check=True, capture_output=True, timeout=INSTALL_TIMEOUT_S)
+            subprocess.run(
+                ["/usr/bin/apt-get", "-qq", *arguments], check=True, capture_output=True, timeout=INSTALL_TIMEOUT_S
+            )
     except subprocess.SubprocessError as error:
         sys.stdout.write(f"Chromium could not be installed: {error}\n")
         return 1

@@ -16,7 +16,23 @@ STATES: Final = (
     "gone",
     "lost",
 )
-NODE_COLUMNS: Final = ["name", "claim", "pool", "instanceType", "family", "zone", "capacityType", "arch", "cpuMilli", "memoryMiB", "podCapacity", "price", "start", "end", "why"]
+NODE_COLUMNS: Final = [
+    "name",
+    "claim",
+    "pool",
+    "instanceType",
+    "family",
+    "zone",
+    "capacityType",
+    "arch",
+    "cpuMilli",
+    "memoryMiB",
+    "podCapacity",
+    "price",
+    "start",
+    "end",
+    "why",
+]
 POD_COLUMNS: Final = ["namespace", "name", "workload", "cpuMilli", "memoryMiB", "start", "end", "priority"]
 SIZES: Final = {
     "m7g.large": (1930, 7100, 29, 0.0344),

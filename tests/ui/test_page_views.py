@@ -84,7 +84,9 @@ def test_keys_move_the_time(open_page: OpenPage, small_page: Path) -> None:
 
 def test_click_on_a_node_explains_it_with_links(open_page: OpenPage, small_page: Path) -> None:
     page = open_page(small_page, at=to_ms(700))
-    box = page.evaluate("(() => { const b = document.querySelector('.overlay').getBoundingClientRect(); return [b.x, b.y]; })()")
+    box = page.evaluate(
+        "(() => { const b = document.querySelector('.overlay').getBoundingClientRect(); return [b.x, b.y]; })()"
+    )
     page.mouse.click(box[0] + 200, box[1] + 80)
     panel = page.get_by_role("tabpanel")
     expect(panel.get_by_role("heading", name="Why this instance type")).to_be_visible()
