@@ -22,13 +22,13 @@ FLEET_TEMPLATE: Final = "ui/fleet_page.html.jinja"
 class PageAssets:
     """The script and the style of the page."""
 
-    def __init__(self, folder: Path = ASSET_FOLDER) -> None:
-        """Read the assets.
+    def __init__(self, folder: Path | None = None) -> None:
+        """Read the assets in *folder*, by default those that `make ui` writes.
 
         Raises:
             InputError: They are not built; the message says how to build them.
         """
-        self.script, self.style = (_read_asset(folder / name) for name in ("fleet.js", "fleet.css"))
+        self.script, self.style = (_read_asset((folder or ASSET_FOLDER) / name) for name in ("fleet.js", "fleet.css"))
 
 
 def _read_asset(path: Path) -> str:
