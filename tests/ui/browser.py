@@ -1,4 +1,4 @@
-"""`python -m tests.ui.browser`: install the browser that the tests of the pages drive, or report why that is impossible.
+"""`python -m tests.ui.browser`: install the browser of the tests of the pages, or report why that is impossible.
 
 Exit codes: 0 Chromium is there, 1 its installation failed, 3 this computer has none and cannot install it.
 """

@@ -30,6 +30,7 @@ class PageOpener:
     """Opens pages, and collects their errors and their requests."""
 
     def __init__(self, browser: Browser) -> None:
+        """Open pages in *browser*."""
         self._browser = browser
         self._contexts: list[BrowserContext] = []
         self.messages: list[str] = []

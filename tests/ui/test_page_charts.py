@@ -31,7 +31,8 @@ def replay(document: dict[str, Any]) -> Iterator[tuple[int, dict[int, int], dict
 
 
 def value_at(line: dict[str, Any], t: int) -> float:
-    return next(v for when, v in zip(reversed(line["t"]), reversed(line["v"]), strict=True) if when <= t)
+    value: float = next(v for when, v in zip(reversed(line["t"]), reversed(line["v"]), strict=True) if when <= t)
+    return value
 
 
 def test_charts_of_pods_nodes_cost_and_cpu_match_the_document(

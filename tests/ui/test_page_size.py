@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.fleet_fixtures import build_large_fleet
 from tests.ui.fleet_pages import ASSETS, OpenPage, render_page
+from tests.ui.large_fleet import build_large_fleet
 
 pytestmark = [pytest.mark.browser, pytest.mark.loopback]
 MAX_BUNDLE_BYTES = 600_000

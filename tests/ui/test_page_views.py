@@ -19,14 +19,8 @@ def read_figure(page: Page, name: str) -> str:
 
 def count_at(document: dict[str, Any], t: int) -> tuple[int, int, int]:
     """Return nodes, running and pending pods at *t*, by reading the columns in order."""
-    states: dict[int, int] = {}
-    for when, node, state in zip(*document["nodeStates"].values(), strict=True):
-        if when <= t:
-            states[node] = state
-    places: dict[int, int] = {}
-    for when, pod, node, _ in zip(*document["podPlaces"].values(), strict=True):
-        if when <= t:
-            places[pod] = node
+    states = {n: s for when, n, s in zip(*document["nodeStates"].values(), strict=True) if when <= t}
+    places = {p: n for when, p, n, _ in zip(*document["podPlaces"].values(), strict=True) if when <= t}
     running, pending = sum(node >= 0 for node in places.values()), sum(node == -1 for node in places.values())
     return sum(state != 8 for state in states.values()), running, pending
 
@@ -141,14 +135,18 @@ def test_decisions_are_filtered_by_kind(open_page: OpenPage, small_page: Path) -
     expect(page.locator(".decisions li")).to_contain_text("saves $0.1229/h")
 
 
-def test_text_of_the_cluster_stays_text(open_page: OpenPage, small_page: Path) -> None:
-    page = open_page(small_page, at=to_ms(2350))
-    for select in ("nodepool=batch", f"pod=shop/x{ATTACK}-00142"):
-        page.evaluate("link => { location.hash = link; }", select)
-        page.wait_for_timeout(100)
-    page.locator(".decisions, .why").first.wait_for()
-    page.evaluate("joinerPage.select({kind: 'decision', name: joinerPage.fleet.decisionNames[0]})")
-    expect(page.get_by_role("tabpanel")).to_contain_text(ATTACK)
+def test_text_of_the_cluster_stays_text(open_page: OpenPage, small_page: Path, small_fleet: dict[str, Any]) -> None:
+    page = open_page(small_page, at=to_ms(2350), select="nodepool=batch")
+    panel = page.get_by_role("tabpanel")
+    expect(panel).to_contain_text(ATTACK)
+    strings, pods = small_fleet["strings"], small_fleet["pods"]
+    for link in (
+        {"kind": "decision", "name": small_fleet["decisions"][0]["id"]},
+        {"kind": "pod", "name": f"shop/{strings[pods['name'][-1]]}"},
+        {"kind": "node", "name": strings[small_fleet["nodes"]["name"][0]]},
+    ):
+        page.evaluate("link => joinerPage.select(link)", link)
+        expect(panel).to_contain_text(ATTACK)
     page.get_by_role("searchbox").fill("<img")
     assert page.evaluate("window.attacked") is None
     assert page.locator("img").count() == 0
