@@ -96,8 +96,9 @@ test("playback passes quickly over quiet times and never over an event", () => {
   assert.equal(playStep({ ...clock, t: 10_000 }, 100), 1000, "what has just happened stays in sight");
 });
 
-test("a span plays in about a minute", () => {
-  assert.equal(chooseSpeed(40 * 60_000), 30);
-  assert.equal(chooseSpeed(86_400_000), 1800);
-  assert.equal(chooseSpeed(0), 1);
+test("a span plays in at most the wished time", () => {
+  assert.equal(chooseSpeed(40 * 60_000, 90_000), 30);
+  assert.equal(chooseSpeed(40 * 60_000, 150_000), 20);
+  assert.equal(chooseSpeed(86_400_000, 90_000), 1800);
+  assert.equal(chooseSpeed(0, 90_000), 1);
 });

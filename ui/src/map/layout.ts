@@ -28,7 +28,9 @@ const GROUP_GAP = 10;
 /** Height of a tile as a part of its width. */
 const RATIO = 0.78;
 const MIN_UNIT = 9;
+/** The smallest node of a small fleet is at most so wide: pixels, or a part of the map if that is more. */
 const MAX_UNIT = 176;
+const MAX_UNIT_PART = 1 / 7;
 
 interface Packed {
   boxes: Box[];
@@ -112,7 +114,7 @@ function place(groups: Group[], unit: number, width: number): Placement {
 /** Place *groups* in *width* with the largest tiles that fit *height*; the map becomes higher if not even the smallest fit. */
 export function layOutMap(groups: Group[], nodeCount: number, width: number, height: number): MapLayout {
   let low = MIN_UNIT;
-  let high = Math.min(MAX_UNIT, width - 2 * PADDING);
+  let high = Math.min(Math.max(MAX_UNIT, width * MAX_UNIT_PART), width - 2 * PADDING);
   for (let i = 0; i < 12 && high - low > 0.5; i++) {
     const middle = (low + high) / 2;
     if (place(groups, middle, width).height <= height) low = middle;

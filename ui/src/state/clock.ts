@@ -12,6 +12,9 @@ export class Clock {
   skipsQuiet = true;
   /** The sorted times of the events. */
   events: ArrayLike<number> = [];
+  /** The sorted times at which playback stands still for a moment, so that people can read. */
+  holds: ArrayLike<number> = [];
+  private heldUntil = 0;
   private readonly listeners = new Set<Listener>();
   private readonly playListeners = new Set<() => void>();
   private frame = 0;
@@ -23,7 +26,7 @@ export class Clock {
     t: number,
   ) {
     this.t = t;
-    this.speed = chooseSpeed(end - start);
+    this.speed = chooseSpeed(end - start, PLAYBACK);
   }
 
   seek(t: number): void {
@@ -72,7 +75,12 @@ export class Clock {
   }
   private readonly advance = (now: number): void => {
     if (!this.isPlaying) return;
-    if (this.last) this.seek(this.t + playStep(this, Math.min(now - this.last, 200)));
+    if (this.last && now >= this.heldUntil) {
+      const next = this.t + playStep(this, Math.min(now - this.last, 200));
+      const hold = this.holds[countUntil(this.holds, this.t)] ?? Infinity;
+      if (hold <= next) this.heldUntil = now + HOLD;
+      this.seek(Math.min(hold, next));
+    }
     this.last = now;
     if (this.t >= this.end) this.pause();
     else this.frame = requestAnimationFrame(this.advance);
@@ -94,10 +102,13 @@ export function playStep(clock: Pick<Clock, "t" | "speed" | "skipsQuiet" | "even
 }
 
 export const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600];
-/** The wall clock time of one playback at the speed that the page chooses, in milliseconds. */
-const PLAYBACK = 60_000;
+/** The longest playback at the speed that the page chooses, in milliseconds of the wall clock. */
+export const PLAYBACK = 90_000;
+/** The same of a demo, whose captions people read. */
+export const DEMO_PLAYBACK = 150_000;
+const HOLD = 2200;
 
-/** Return the slowest of the speeds with which *span* plays in about a minute. */
-export function chooseSpeed(span: number): number {
-  return SPEEDS.find((speed) => span / speed <= PLAYBACK * 1.5) ?? SPEEDS[SPEEDS.length - 1];
+/** Return the slowest of the speeds with which *span* plays in at most *playback*. */
+export function chooseSpeed(span: number, playback: number): number {
+  return SPEEDS.find((speed) => span / speed <= playback) ?? SPEEDS[SPEEDS.length - 1];
 }

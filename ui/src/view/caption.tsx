@@ -39,6 +39,7 @@ export function Caption() {
             <button type="button" class="link" onClick={() => select(fleet.link("decision", index))}>
               {decision.title}
             </button>
+            {decision.lines.length > 0 && <span> {decision.lines[0]}</span>}
           </>
         ) : (
           "No decisions yet. Press Play (space) to start."

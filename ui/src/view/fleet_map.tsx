@@ -43,7 +43,7 @@ function useGeometry(width: number, top: number): Geometry {
     const originX = isNarrow ? 0 : ROOM_WIDTH + GAP;
     const originY = isNarrow ? ROOM_HEIGHT + GAP : 0;
     const layout = layOutMap(groups, fleet.nodeCount, Math.max(60, width - originX), wished - originY);
-    const height = Math.ceil(Math.max(isNarrow ? 0 : wished, layout.height + originY));
+    const height = Math.ceil(Math.max(isNarrow ? 0 : 300, layout.height + originY));
     const room = isNarrow ? { x: 0, y: 0, width, height: ROOM_HEIGHT } : { x: 0, y: 0, width: ROOM_WIDTH, height: Math.min(height, wished) };
     return { layout, room, originX, originY, height };
   }, [fleet, map.grouping, map.sizing, width, viewport, top]);

@@ -5,6 +5,7 @@ import { findTimeTicks } from "../text/ticks";
 import { formatDay, formatMoment, formatClock, formatTick } from "../text/times";
 import { formatDuration } from "../text/units";
 import { usePage, usePlaying, useTime, useWidth } from "./context";
+import { withoutNumber } from "./caption";
 import { findMarkerTime } from "./keys";
 import { MARKER_LABELS, paintTrack } from "./track";
 
@@ -138,7 +139,8 @@ function Track() {
           <b>{formatClock(hovered, zone)}</b>
           {near.slice(0, 5).map((marker, index) => (
             <span key={index}>
-              {MARKER_LABELS[marker.kind] ?? marker.kind}: {marker.title}
+              {MARKER_LABELS[marker.kind] ?? marker.kind}: {withoutNumber(marker.title)}
+              {marker.text && marker.kind !== "act" && <small> {marker.text}</small>}
             </span>
           ))}
           {near.length > 5 && <span>and {near.length - 5} more</span>}
