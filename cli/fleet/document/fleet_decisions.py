@@ -25,11 +25,13 @@ class FleetDecision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A decision of one cycle of a function."""
 
     t: int
+    """When the cycle began."""
     id: str
     """The key of the cycle in the journal; several decisions can have the same."""
     function: str
     """provision, lifecycle, disrupt, interrupt, catalog, or the source of an event of a simulation."""
     kind: DecisionKind
+    """launch, terminate, consolidate, drift, empty, expire, interrupt, repair, refuse, fault, deploy or other."""
     title: str
     """One line."""
     lines: tuple[str, ...] = ()
@@ -48,8 +50,11 @@ class FleetMarker(msgspec.Struct, frozen=True, kw_only=True):
     """An instant of the timeline with a title."""
 
     t: int
+    """Its time."""
     kind: MarkerKind
+    """launch, terminate, interruption, failure, deployment or act (of a scenario)."""
     title: str
+    """A few words."""
     text: str = ""
     """One sentence that explains the marker to a newcomer."""
     end: int | None = None
@@ -62,8 +67,11 @@ class OfferingAlternative(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     """An offering that the NodeClaim's requirements allow, at its current price."""
 
     instance_type: str
+    """Such as m5.large."""
     capacity_type: str
+    """spot, on-demand or reserved."""
     zone: str
+    """The zone with the lowest price."""
     price: float
     """USD per hour."""
 

@@ -17,7 +17,9 @@ class FleetNodePool(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A NodePool."""
 
     name: str
+    """Its name."""
     weight: int = 0
+    """`spec.weight`."""
     limits: dict[str, str] | None = None
     """Quantities by resource name; null: no limits, or unknown."""
     summary: str = ""
@@ -63,6 +65,7 @@ class NodeStateColumns(msgspec.Struct, frozen=True, kw_only=True):
     """Changes of node states, oldest first, as columns of equal length."""
 
     t: tuple[int, ...]
+    """When the state began, which can be before the document's start."""
     node: tuple[int, ...]
     """Index into `nodes`."""
     state: tuple[int, ...]

@@ -35,6 +35,7 @@ class PodPlaceColumns(msgspec.Struct, frozen=True, kw_only=True):
     """Changes of the places of pods, oldest first, as columns of equal length."""
 
     t: tuple[int, ...]
+    """When the place changed, which can be before the document's start."""
     pod: tuple[int, ...]
     """Index into `pods`."""
     node: tuple[int, ...]

@@ -28,7 +28,11 @@ class FleetHistory:
         self.journal = journal
         self.cluster: ClusterSnapshot | None = None
         """The newest observation: of a cluster, else the newest snapshot of the journal."""
+        self.read_error = ""
+        """Why the cluster could not be read the last time; "" if it was read."""
         self._is_observed = False
+        self._evidence: Evidence | None = None
+        self._first_cluster: ClusterSnapshot | None = None
         self._load_journal()
 
     def _load_journal(self) -> None:
@@ -45,23 +49,25 @@ class FleetHistory:
         first, last = (snapshots[0], snapshots[-1]) if snapshots else (None, None)
         records = build_node_records(cycles, last, first)
         record_journal(self._recorder, cycles, records, snapshots)
-        self.cluster, self._started_at = last, cycles[0].entry.at
+        self.cluster, self._first_cluster, self._started_at = last, first, cycles[0].entry.at
 
     def observe(self, cluster: ClusterSnapshot, at: datetime) -> None:
         """Record *cluster* as it is at *at*."""
         record_snapshot(self._recorder, cluster, at)
-        self.cluster, self._is_observed = cluster, True
+        self.cluster, self._is_observed, self._evidence = cluster, True, None
         self._started_at = self._started_at or at
 
     def replace_journal(self, journal: Journal) -> None:
         """Use *journal*, which has newer cycles, for decisions; nodes and pods are observed in the cluster."""
-        self.journal = journal
+        self.journal, self._evidence = journal, None
 
     def build_evidence(self) -> Evidence:
         """Return what explanations can use."""
-        records = build_node_records(self.journal.cycles, self.cluster)
-        live_cluster = self.cluster if self._is_observed else None
-        return Evidence(journal=self.journal, live_cluster=live_cluster, node_records=records)
+        if self._evidence is None:
+            records = build_node_records(self.journal.cycles, self.cluster, self._first_cluster)
+            live_cluster = self.cluster if self._is_observed else None
+            self._evidence = Evidence(journal=self.journal, live_cluster=live_cluster, node_records=records)
+        return self._evidence
 
     def build_document(self, now: datetime, *, is_live: bool = False) -> FleetDocument:
         """Return the document of everything that was recorded until *now*."""
@@ -80,7 +86,7 @@ class FleetHistory:
                     title=self._title,
                     generated_at=convert_to_milliseconds(now),
                     live=is_live,
-                    notes=tuple(self._notes),
+                    notes=(*([self.read_error] if self.read_error else []), *self._notes),
                 ),
                 start=self._started_at or now,
                 end=max(now, self._started_at or now),
