@@ -50,6 +50,10 @@ export class Fleet {
   get end(): number {
     return Math.max(this.document.end, this.document.start + 1000);
   }
+  /** Whether the document shows one moment, as the state of files or of a cluster, and no span. */
+  get isMoment(): boolean {
+    return this.document.end <= this.document.start;
+  }
   text(index: number | null | undefined): string {
     return index == null ? "" : (this.document.strings[index] ?? "");
   }

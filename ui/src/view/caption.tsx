@@ -16,6 +16,7 @@ export function Caption() {
   const act = countUntil(acts.map((marker) => marker.t), t) - 1;
   const index = countUntil(decisions.map((decision) => decision.t), t) - 1;
   const decision = decisions[index];
+  if (acts.length === 0 && decisions.length === 0) return null;
   return (
     <div class="caption">
       {acts.length > 0 && (

@@ -23,7 +23,7 @@ export function Header({ setTheme, setZone, isConnected }: Props) {
         <p>
           {source.cluster && <span>cluster {source.cluster} · </span>}
           {formatDay(fleet.start, zone)}
-          {fleet.document.end > fleet.start && <span>, {formatDuration(fleet.end - fleet.start)}</span>}
+          {!fleet.isMoment && <span>, {formatDuration(fleet.end - fleet.start)}</span>}
           {source.notes?.map((note) => <span key={note}> · {note}</span>)}
           {source.live && <span class={isConnected ? "live" : "live off"}>{isConnected ? "live" : "connection lost"}</span>}
         </p>
@@ -77,7 +77,7 @@ function Numbers() {
         text={`${formatMemory(now.requestedMemoryMiB)} of ${formatMemory(now.allocatableMemoryMiB)}`}
       />
       <Figure name="Cost now" value={formatUsdPerHour(now.usdPerHour)} tone="cost" />
-      {totals.costUsd != null && <Figure name={`Cost of ${formatDuration(fleet.end - fleet.start)}`} value={formatUsd(totals.costUsd)} />}
+      {totals.costUsd != null && !fleet.isMoment && <Figure name={`Cost of ${formatDuration(fleet.end - fleet.start)}`} value={formatUsd(totals.costUsd)} />}
       {totals.savedUsd != null && (
         <Figure
           name="Saved"

@@ -13,7 +13,6 @@ const TRACK_HEIGHT = 74;
 
 export function Player() {
   const { clock, fleet, zone } = usePage();
-  const isMoment = fleet.document.start === fleet.document.end;
   const { isPlaying, speed, skipsQuiet } = usePlaying();
   const times = useMemo(() => fleet.document.markers.map((marker) => marker.t).sort((a, b) => a - b), [fleet]);
   const jump = (direction: 1 | -1) => {
@@ -21,7 +20,7 @@ export function Player() {
     const t = findMarkerTime(times, clock.t, direction);
     if (t !== null) clock.seek(t);
   };
-  if (isMoment) return null;
+  if (fleet.isMoment) return null;
   return (
     <section class="player" aria-label="Timeline">
       <div class="controls">
