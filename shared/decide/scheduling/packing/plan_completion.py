@@ -28,6 +28,10 @@ class Plan(msgspec.Struct, kw_only=True, eq=False):
         """Number of pods that are not placed."""
         return sum(len(pod_class.pods) for pod_class in self.unplaced_classes)
 
+    def count_unplaced(self, min_priority: int) -> int:
+        """Return the number of pods of *min_priority* or more that are not placed."""
+        return sum(len(pod_class.pods) for pod_class in self.unplaced_classes if pod_class.priority >= min_priority)
+
     def compute_cost(self) -> float:
         """Return the cost of the new nodes in USD per hour, including their extra costs."""
         if self.cached_cost is None:
@@ -43,9 +47,13 @@ class Plan(msgspec.Struct, kw_only=True, eq=False):
         return any(node.is_relaxed for node in self.packing.open_nodes)
 
     def is_as_complete_as(self, baseline: "Plan") -> bool:
-        """Return whether the plan has no more unplaced pods and no more relaxed preferences than *baseline*."""
+        """Return whether the plan has no more unplaced pods and no more relaxed preferences than *baseline*.
+
+        If pods are planned by priority, this holds for the pods of each priority or more.
+        """
+        priorities = {pod_class.priority for pod_class in self.unplaced_classes}
         return (
-            self.unplaced_count <= baseline.unplaced_count
+            all(self.count_unplaced(priority) <= baseline.count_unplaced(priority) for priority in priorities)
             and self.packing.relaxed_preferences <= baseline.packing.relaxed_preferences
         )
 
