@@ -24,6 +24,7 @@ from shared.decide.disruption.orchestration.command_targets import find_expected
 from shared.decide.disruption.orchestration.orchestration_queue import build_orchestration_queue
 from shared.decide.disruption.pauses import describe_pauses, list_paused_reasons, parse_pause_settings
 from shared.decide.disruption.plan_mode import convert_to_planned, describe_planned
+from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action import Action
@@ -31,6 +32,7 @@ from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.command import DisruptionPauses
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions
 from shared.model.decisions.disruption_verdict import Verdict
+from shared.model.decisions.placement import SchedulingOptions
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
 from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
@@ -44,6 +46,7 @@ from shared.report.journal.journal_entries import (
     select_new_verdicts,
 )
 from shared.report.metrics.cycle_metrics import compute_fleet_metrics
+from shared.report.metrics.emf import MONEY_USED
 from shared.state.cluster_state import ClusterState
 from shared.store.commands import delete_old_commands, read_commands, read_cursor, write_cursor
 
@@ -140,7 +143,10 @@ def decide_disruption(
     return DisruptionReport(
         cluster=cluster,
         outcomes=outcomes,
-        counts=queue.compute_metrics() | repairs.count_metrics() | compute_fleet_metrics(cluster_state),
+        counts=queue.compute_metrics()
+        | repairs.count_metrics()
+        | compute_fleet_metrics(cluster_state)
+        | _count_money_used(cluster_state, scheduling_options),
         notes=(
             *build_command_notes(queue.changed_states),
             *build_pause_notes(queue.pauses),
@@ -151,6 +157,12 @@ def decide_disruption(
         cursor=disruption_decision.cursor,
         memory=memory,
     )
+
+
+def _count_money_used(cluster_state: ClusterState, options: SchedulingOptions) -> dict[str, float]:
+    """Return the used part of the limit in USD per hour that is closest to its end; empty without such limits."""
+    usages = measure_limit_usage(cluster_state, options.money)
+    return {MONEY_USED: max(usage.used_percent for usage in usages)} if usages else {}
 
 
 def _list_event_actions(

@@ -6,7 +6,6 @@ commands are disjoint. Budgets are counted across all methods.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
 
 import msgspec
 
@@ -191,7 +190,7 @@ class _DisruptionController:
             self._context.cluster_state,
             self._context.budget_tracker,
             self._context.command_nodes,
-            self._context.prices,
+            self._context.build_eviction_costs(),
             self._cooldown,
         )
         self._add_commands(proposed_commands)
@@ -203,7 +202,7 @@ class _DisruptionController:
         drift_replacement = DriftReplacement(
             setup,
             (replacement_finder, self._context.budget_tracker, self._cooldown),
-            self._context.prices,
+            self._context.build_eviction_costs(),
             self._is_time_over,
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
@@ -272,7 +271,7 @@ class _DisruptionController:
         next_context = DisruptionContext(
             cluster_state, context.options, context.command_nodes, context.expected_node_by_pod, context.settings
         )
-        cooldown = WorkloadCooldown(timedelta(), (), cluster_state.taken_at)
+        cooldown = WorkloadCooldown.build_disabled(cluster_state.taken_at)
         controller = _DisruptionController(
             next_context, self._paused_reasons, cooldown, self._is_time_over, looks_ahead=False
         )

@@ -28,6 +28,7 @@ from shared.model.decisions.action import (
 from shared.model.decisions.command import CommandState
 from shared.model.decisions.decision_answers import RecordedAnswer
 from shared.model.decisions.interruption_message import InterruptionMessage
+from shared.model.decisions.month_costs import MonthCosts
 from shared.model.decisions.pod_run_time import RunTimeRecord
 from shared.model.decisions.workload_history import DemandForecast
 from shared.ports.world import World
@@ -78,6 +79,8 @@ class DecisionInputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Of `disrupt`: the demand forecasts of the workload history."""
     run_times: tuple[RunTimeRecord, ...] = ()
     """Of `disrupt`: the run times of the families of finite pods in the cluster."""
+    month_costs: MonthCosts | None = None
+    """Of `provision`: the costs of the month, if there is a monthly budget."""
     answers: tuple[RecordedAnswer, ...] | None = None
     """The answers to the decision's requests, in order; None: written by a version that did not record them."""
 
