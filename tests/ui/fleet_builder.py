@@ -48,6 +48,7 @@ class FleetBuilder:
     """Collects the columns of a fleet document. Times are seconds since its start."""
 
     def __init__(self, *, kind: str = "demo", title: str = "Demo fleet") -> None:
+        """Begin a document from a source of *kind*."""
         self.strings: list[str] = []
         self._indexes: dict[str, int] = {}
         self.nodes: dict[str, list[Any]] = {name: [] for name in NODE_COLUMNS}

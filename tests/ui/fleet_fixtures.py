@@ -1,4 +1,4 @@
-"""A small fleet with all states and acts, and a large one for performance."""
+"""A small fleet with all states of nodes."""
 
 import random
 from typing import Any
@@ -14,8 +14,9 @@ class Story:
     """Launches nodes, places pods first-fit and removes nodes, as a fleet does."""
 
     def __init__(self, builder: FleetBuilder, seed: int) -> None:
+        """Write to *builder*; nodes boot as long as *seed* implies."""
         self.builder = builder
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311 - the same fleet for each seed
         self.free: dict[int, list[int]] = {}
         self.pods_of: dict[int, list[int]] = {}
         self.count = 0
@@ -76,175 +77,124 @@ class Story:
                     self.free[node][1] += self.builder.pods["memoryMiB"][pod]
 
 
+class SmallFleet:
+    """Seven acts with all states of nodes. Times are seconds."""
+
+    def __init__(self) -> None:
+        """Begin with two NodePools and no nodes."""
+        self.builder = FleetBuilder(title="Joiner: a day in 40 minutes")
+        self.builder.add_pool("default", "consolidates after 30s; budget 20 %", {"cpu": "200"})
+        self.builder.add_pool("batch", f"removes empty nodes after 1m {ATTACK}")
+        self.story = Story(self.builder, 7)
+
+    def scale_up(self) -> None:
+        self.builder.mark(0, "act", "A web shop starts: 40 pods need nodes")
+        web = self.story.create(10, "web", 40, 400, 900)
+        self.first = [self.story.launch(18, kind) for kind in ("m7g.4xlarge", "m7g.xlarge", "m7g.xlarge")]
+        reasons = ["cheapest of 475 matching instance types: m7g.4xlarge spot", f"refused: {ATTACK}"]
+        title = "40 pods don't fit existing nodes: launches 3 nodes"
+        self.builder.decide(18, "launch", title, reasons, nodes=self.first, pods=web)
+        self.story.place(65, web, self.first)
+        self.builder.mark(300, "act", "Traffic doubles")
+        self.more = self.story.create(305, "web", 36, 400, 900)
+        self.second = [self.story.launch(312, "c7g.2xlarge"), self.story.launch(312, "c7g.2xlarge")]
+        self.second.append(self.story.launch(312, "m7g.large", capacity="on-demand"))
+        title = "36 pods don't fit existing nodes: launches 3 nodes"
+        self.builder.decide(312, "launch", title, ["cheapest: c7g.2xlarge spot"], nodes=self.second, pods=self.more)
+        self.story.place(360, self.more, [*self.first, *self.second])
+
+    def run_batch(self) -> None:
+        self.builder.mark(620, "act", "A nightly batch job")
+        self.batch = self.story.create(625, "report", 60, 700, 2600)
+        self.third = [self.story.launch(632, "r7g.xlarge", pool=1) for _ in range(9)]
+        self.third.append(self.story.launch(632, "m7g.4xlarge", pool=1))
+        title = "60 pods don't fit existing nodes: launches 10 nodes"
+        reasons = ["cheapest: r7g.xlarge spot"]
+        self.builder.decide(632, "launch", title, reasons, nodes=self.third, pods=self.batch)
+        self.story.place(680, self.batch, self.third)
+
+    def interrupt(self) -> None:
+        node = self.first[1]
+        self.builder.mark(900, "act", "EC2 takes a spot instance back")
+        self.builder.set_state(905, node, "interrupted")
+        title = "spot interruption of a node: replaces it before EC2 takes it"
+        decision = self.builder.decide(905, "interrupt", title, ["2 minutes until termination"], nodes=[node])
+        self.builder.mark(905, "interruption", "spot interruption", decision)
+        self.replacement = self.story.launch(908, "m7g.xlarge")
+        self.builder.set_state(950, node, "draining")
+        evicted = self.story.empty(950, node, "SpotInterrupted")
+        self.story.place(966, evicted, [self.replacement, *self.second, self.first[0]])
+
+    def remove_empty_nodes(self) -> None:
+        self.builder.mark(1200, "act", "The batch job ends: empty nodes go")
+        self.story.end(1210, self.batch)
+        for number, node in enumerate(self.third):
+            self.builder.set_state(1250 + 8 * number, node, "cordoned")
+            self.builder.set_state(1256 + 8 * number, node, "draining")
+            self.story.empty(1256 + 8 * number, node, "Empty")
+        title = "10 empty nodes: removes them"
+        self.builder.decide(1250, "empty", title, ["no pods for 1m"], nodes=self.third, savesUsdPerHour=1.09)
+
+    def consolidate(self) -> None:
+        node, targets = self.second[0], [self.first[0], self.replacement, *self.second[1:], self.first[2]]
+        self.builder.mark(1500, "act", "The traffic falls: consolidation")
+        self.story.end(1505, self.more[:24])
+        self.builder.set_state(1560, node, "cordoned")
+        self.builder.set_state(1565, node, "draining")
+        self.story.place(1590, self.story.empty(1565, node, "Underutilized"), targets)
+        title = "its pods fit on other nodes; saves $0.1229/h"
+        self.builder.decide(1560, "consolidate", title, ["moves 4 pods"], nodes=[node], savesUsdPerHour=0.1229)
+        self.builder.set_state(1600, self.first[0], "blocked")
+
+    def fail_launch(self) -> None:
+        self.builder.mark(1700, "act", "A launch fails")
+        name = "nodeclaim-batch-fail1"
+        failed = self.builder.add_node(1705, name, "m7g.large", pool=1, zone="eu-west-1a", capacity="spot")
+        title = "InsufficientInstanceCapacity: m7g.large spot in eu-west-1a"
+        fault = self.builder.decide(1710, "fault", title, ["the next run avoids this offering"], nodes=[failed])
+        self.builder.mark(1710, "failure", "no capacity", fault)
+        self.builder.set_state(1720, failed, "gone")
+        billing = self.story.create(1712, "billing", 6, 500, 1500)
+        self.extra = self.story.launch(1722, "m7g.xlarge", capacity="on-demand")
+        title = "6 pods don't fit existing nodes: launches 1 node"
+        self.builder.decide(1722, "launch", title, ["m7g.xlarge on-demand"], nodes=[self.extra], pods=billing)
+        self.story.place(1770, billing, [self.extra])
+        self.builder.set_state(2000, self.second[2], "lost")
+        self.builder.mark(2100, "deployment", "version 0.2.0")
+        self.story.create(2300, "huge", 5, 190_000, 900)
+        reasons = ["CPU request 190 exceeds all instance types"]
+        self.builder.decide(2310, "refuse", "5 pods fit no instance type", reasons, function="provision")
+        self.story.create(2310, f"x{ATTACK}", 1, 100, 100)
+
+    def explain(self) -> None:
+        for node in (*self.first, *self.second, self.replacement, self.extra):
+            self.builder.explain_node(
+                node,
+                ["cheapest of 475 matching instance types", "its pods need 12.4 vCPU and 31 GiB"],
+                ["PodDisruptionBudget shop/web allows no eviction", f"annotation {ATTACK}"],
+                [("m7g.4xlarge", 0.2754), ("c7g.4xlarge", 0.2912), ("m6g.4xlarge", 0.3011)],
+            )
+        self.builder.series.append(
+            {
+                "id": "no-consolidation",
+                "title": "Without consolidation",
+                "unit": "USD/h",
+                "stack": None,
+                "step": True,
+                "t": [to_ms(0), to_ms(60), to_ms(360), to_ms(680)],
+                "v": [0, 0.41, 0.75, 1.84],
+            }
+        )
+
+
 def build_small_fleet() -> dict[str, Any]:
     """Return 40 minutes with about 20 nodes and 170 pods."""
-    builder = FleetBuilder(title="Joiner: a day in 40 minutes")
-    builder.add_pool("default", "consolidates empty and underutilized nodes after 30s; budget 20 %", {"cpu": "200"})
-    builder.add_pool("batch", f"removes empty nodes after 1m {ATTACK}")
-    story = Story(builder, 7)
-    builder.mark(0, "act", "A web shop starts: 40 pods need nodes")
-    web = story.create(10, "web", 40, 400, 900)
-    first = [story.launch(18, kind, capacity="spot") for kind in ("m7g.4xlarge", "m7g.xlarge", "m7g.xlarge")]
-    builder.decide(
-        18,
-        "launch",
-        "40 pods don't fit existing nodes: launches 3 nodes",
-        ["cheapest of 475 matching instance types: m7g.4xlarge spot", f"refused: {ATTACK}"],
-        nodes=first,
-        pods=web,
-    )
-    story.place(65, web, first)
-    builder.mark(300, "act", "Traffic doubles")
-    more = story.create(305, "web", 36, 400, 900)
-    second = [
-        story.launch(312, "c7g.2xlarge"),
-        story.launch(312, "c7g.2xlarge"),
-        story.launch(312, "m7g.large", capacity="on-demand"),
-    ]
-    builder.decide(
-        312,
-        "launch",
-        "36 pods don't fit existing nodes: launches 3 nodes",
-        ["cheapest: c7g.2xlarge spot"],
-        nodes=second,
-        pods=more,
-    )
-    story.place(360, more, [*first, *second])
-    builder.mark(620, "act", "A nightly batch job")
-    batch = story.create(625, "report", 60, 700, 2600)
-    third = [story.launch(632, "r7g.xlarge", pool=1) for _ in range(9)] + [story.launch(632, "m7g.4xlarge", pool=1)]
-    builder.decide(
-        632,
-        "launch",
-        "60 pods don't fit existing nodes: launches 10 nodes",
-        ["cheapest: r7g.xlarge spot"],
-        nodes=third,
-        pods=batch,
-    )
-    story.place(680, batch, third)
-    builder.mark(900, "act", "EC2 takes a spot instance back")
-    builder.set_state(905, first[1], "interrupted")
-    warning = builder.decide(
-        905,
-        "interrupt",
-        "spot interruption of a node: replaces it before EC2 takes it",
-        ["2 minutes until termination"],
-        nodes=[first[1]],
-    )
-    builder.mark(905, "interruption", "spot interruption", warning)
-    replacement = story.launch(908, "m7g.xlarge")
-    builder.set_state(950, first[1], "draining")
-    story.place(966, story.empty(950, first[1], "SpotInterrupted"), [replacement, *second, first[0]])
-    builder.mark(1200, "act", "The batch job ends: empty nodes go")
-    story.end(1210, batch)
-    for number, node in enumerate(third):
-        builder.set_state(1250 + 8 * number, node, "cordoned")
-        builder.set_state(1256 + 8 * number, node, "draining")
-        story.empty(1256 + 8 * number, node, "Empty")
-    builder.decide(1250, "empty", "10 empty nodes: removes them", ["no pods for 1m"], nodes=third, savesUsdPerHour=1.09)
-    builder.mark(1500, "act", "The traffic falls: consolidation")
-    story.end(1505, more[:24])
-    for node in second[:1]:
-        builder.set_state(1560, node, "cordoned")
-        builder.set_state(1565, node, "draining")
-        story.place(
-            1590, story.empty(1565, node, "Underutilized"), [first[0], replacement, second[1], second[2], first[2]]
-        )
-    builder.decide(
-        1560,
-        "consolidate",
-        "its pods fit on other nodes; saves $0.1229/h",
-        ["moves 4 pods"],
-        nodes=[second[0]],
-        savesUsdPerHour=0.1229,
-    )
-    builder.set_state(1600, first[0], "blocked")
-    builder.mark(1700, "act", "A launch fails")
-    failed = builder.add_node(1705, "nodeclaim-batch-fail1", "m7g.large", pool=1, zone="eu-west-1a", capacity="spot")
-    fault = builder.decide(
-        1710,
-        "fault",
-        "InsufficientInstanceCapacity: m7g.large spot in eu-west-1a",
-        ["the next run avoids this offering"],
-        nodes=[failed],
-    )
-    builder.mark(1710, "failure", "no capacity", fault)
-    builder.set_state(1720, failed, "gone")
-    last = story.create(1712, "billing", 6, 500, 1500)
-    extra = story.launch(1722, "m7g.xlarge", capacity="on-demand")
-    builder.decide(
-        1722,
-        "launch",
-        "6 pods don't fit existing nodes: launches 1 node",
-        ["m7g.xlarge on-demand"],
-        nodes=[extra],
-        pods=last,
-    )
-    story.place(1770, last, [extra])
-    lost = second[2]
-    builder.set_state(2000, lost, "lost")
-    builder.mark(2100, "deployment", "version 0.2.0")
-    story.create(2300, "huge", 5, 190000, 900)
-    builder.decide(
-        2310,
-        "refuse",
-        "5 pods fit no instance type",
-        ["CPU request 190 exceeds all instance types"],
-        function="provision",
-    )
-    for node in (*first, *second, replacement, extra):
-        builder.explain_node(
-            node,
-            ["cheapest of 475 matching instance types", "its pods need 12.4 vCPU and 31 GiB"],
-            ["PodDisruptionBudget shop/web allows no eviction", f"annotation {ATTACK}"],
-            [("m7g.4xlarge", 0.2754), ("c7g.4xlarge", 0.2912), ("m6g.4xlarge", 0.3011)],
-        )
-    story.create(2310, f"x{ATTACK}", 1, 100, 100)
-    builder.series.append(
-        {
-            "id": "no-consolidation",
-            "title": "Without consolidation",
-            "unit": "USD/h",
-            "stack": None,
-            "step": True,
-            "t": [to_ms(0), to_ms(60), to_ms(360), to_ms(680)],
-            "v": [0, 0.41, 0.75, 1.84],
-        }
-    )
-    return builder.build(2400)
-
-
-def build_large_fleet(nodes: int = 2000, pods: int = 20_000) -> dict[str, Any]:
-    """Return a day of a fleet with *nodes* nodes at a time, and churn."""
-    builder = FleetBuilder(title=f"{nodes} nodes, {pods} pods")
-    for name in ("default", "batch", "spot-only", "gpu"):
-        builder.add_pool(name, "consolidates after 5m")
-    story = Story(builder, 11)
-    kinds = ("m7g.xlarge", "m7g.4xlarge", "c7g.2xlarge", "r7g.xlarge", "m7g.large")
-    day = 86_400
-    members = [
-        story.launch(i * 3, kinds[i * 7 % 5], pool=i % 4, capacity="spot" if i % 3 else "on-demand")
-        for i in range(nodes)
-    ]
-    builder.markers = builder.markers[::40]
-    for i in range(pods):
-        node = members[i * 13 % nodes]
-        created = (i * 13 % nodes) * 3 + 20.0
-        pod = builder.add_pod(created, f"app-{i:05d}", f"app-{i % 60}", 250, 700)
-        builder.place(created + 40, pod, node)
-        for move in range(2):
-            at = 10_000 + (i * 7919 + move * 36_000) % (day - 12_000)
-            builder.place(at, pod, -1, "Evicted: Underutilized")
-            builder.place(at + 30, pod, members[(i * 13 + move * 577 + 1) % nodes])
-    for i in range(0, nodes, 5):
-        builder.set_state(20_000 + i * 20, members[i], "cordoned")
-        builder.set_state(20_060 + i * 20, members[i], "draining")
-        builder.set_state(20_300 + i * 20, members[i], "ready")
-        builder.decide(
-            20_000 + i * 20,
-            "consolidate",
-            f"node {i}: its pods fit on other nodes",
-            ["saves money"],
-            nodes=[members[i]],
-        )
-    return builder.build(day)
+    fleet = SmallFleet()
+    fleet.scale_up()
+    fleet.run_batch()
+    fleet.interrupt()
+    fleet.remove_empty_nodes()
+    fleet.consolidate()
+    fleet.fail_launch()
+    fleet.explain()
+    return fleet.builder.build(2400)

@@ -7,7 +7,7 @@ import { trimZeros } from "../text/units";
 import type { ChartSpec } from "./specs";
 
 export const CHART_HEIGHT = 190;
-const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+const FONT = "11px Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 
 export interface Span {
   start: number;

@@ -19,6 +19,8 @@ export class Fleet {
   readonly podEvents: Events;
   readonly nodeCount: number;
   readonly podCount: number;
+  /** A name of each decision that no other has: its cycle, with a number if the cycle has several. */
+  readonly decisionNames: string[];
   private readonly nodesByName = new Map<string, number>();
   private readonly podsByName = new Map<string, number>();
   private readonly decisionsById = new Map<string, number>();
@@ -34,8 +36,10 @@ export class Fleet {
       if (claim && !this.nodesByName.has(claim)) this.nodesByName.set(claim, node);
     }
     for (let pod = 0; pod < this.podCount; pod++) this.podsByName.set(this.podName(pod), pod);
-    document.decisions.forEach((decision, index) => {
-      if (!this.decisionsById.has(decision.id)) this.decisionsById.set(decision.id, index);
+    this.decisionNames = document.decisions.map((decision, index) => {
+      const name = decision.id === "" || this.decisionsById.has(decision.id) ? `${decision.id}#${index + 1}` : decision.id;
+      this.decisionsById.set(name, index);
+      return name;
     });
   }
 
@@ -45,6 +49,10 @@ export class Fleet {
   /** The end of the span; at least a second after its start, so that the span can be drawn. */
   get end(): number {
     return Math.max(this.document.end, this.document.start + 1000);
+  }
+  /** Whether the document shows one moment, as the state of files or of a cluster, and no span. */
+  get isMoment(): boolean {
+    return this.document.end <= this.document.start;
   }
   text(index: number | null | undefined): string {
     return index == null ? "" : (this.document.strings[index] ?? "");
@@ -64,6 +72,10 @@ export class Fleet {
   }
   workload(pod: number): string {
     return this.text(this.document.pods.workload[pod]);
+  }
+  /** The name of the workload of a pod without its kind: `web` of `Deployment/web`; of a pod without workload its own. */
+  workloadName(pod: number): string {
+    return this.workload(pod).split("/").pop() || this.text(this.document.pods.name[pod]);
   }
   /** A text of the document that is either an index into `strings` or the text itself. */
   indexedText(value: string | number | null): string {
@@ -88,7 +100,7 @@ export class Fleet {
       node: () => this.nodeName(index),
       pod: () => this.podName(index),
       nodepool: () => this.document.nodePools[index].name,
-      decision: () => this.document.decisions[index].id,
+      decision: () => this.decisionNames[index],
     };
     return { kind, name: names[kind]() };
   }

@@ -31,6 +31,8 @@ export interface Source {
   generatedAt: number;
   live: boolean;
   timeZone?: string;
+  /** Remarks about the data, such as what could not be read. */
+  notes?: string[];
 }
 export interface NodePool {
   name: string;
@@ -82,6 +84,9 @@ export interface Marker {
   kind: string;
   title: string;
   decision: number | null;
+  /** A sentence for people who are new to this; may be empty. */
+  text?: string;
+  end?: number | null;
 }
 export interface Alternative {
   instanceType: string | number;

@@ -14,6 +14,8 @@ export interface MapLayout {
   groups: GroupBox[];
   /** x, y, width and height of node i are at 4 i. */
   tiles: Float32Array;
+  /** The number of the group of each node. */
+  groupOf: Int32Array;
   width: number;
   height: number;
   /** The width of the smallest tile. */
@@ -26,7 +28,9 @@ const GROUP_GAP = 10;
 /** Height of a tile as a part of its width. */
 const RATIO = 0.78;
 const MIN_UNIT = 9;
+/** The smallest node of a small fleet is at most so wide: pixels, or a part of the map if that is more. */
 const MAX_UNIT = 176;
+const MAX_UNIT_PART = 1 / 7;
 
 interface Packed {
   boxes: Box[];
@@ -110,7 +114,7 @@ function place(groups: Group[], unit: number, width: number): Placement {
 /** Place *groups* in *width* with the largest tiles that fit *height*; the map becomes higher if not even the smallest fit. */
 export function layOutMap(groups: Group[], nodeCount: number, width: number, height: number): MapLayout {
   let low = MIN_UNIT;
-  let high = Math.min(MAX_UNIT, width - 2 * PADDING);
+  let high = Math.min(Math.max(MAX_UNIT, width * MAX_UNIT_PART), width - 2 * PADDING);
   for (let i = 0; i < 12 && high - low > 0.5; i++) {
     const middle = (low + high) / 2;
     if (place(groups, middle, width).height <= height) low = middle;
@@ -119,13 +123,17 @@ export function layOutMap(groups: Group[], nodeCount: number, width: number, hei
   const unit = Math.max(MIN_UNIT, Math.floor(low * 2) / 2);
   const placement = place(groups, unit, width);
   const tiles = new Float32Array(4 * nodeCount);
+  const groupOf = new Int32Array(nodeCount);
   placement.boxes.forEach((boxes, i) => {
     groups[i].slots.forEach((slot, n) => {
-      const box = boxes[n];
-      for (const node of slot.nodes) tiles.set([box.x, box.y, box.width, box.height], 4 * node);
+      const { x, y, width: w, height: h } = boxes[n];
+      for (const node of slot.nodes) {
+        tiles.set([Math.round(x), Math.round(y), Math.floor(w), Math.floor(h)], 4 * node);
+        groupOf[node] = i;
+      }
     });
   });
-  return { groups: placement.groups, tiles, width, height: placement.height, unit };
+  return { groups: placement.groups, tiles, groupOf, width, height: placement.height, unit };
 }
 
 /** Return the node at x, y of those that *isShown*, or -1. */

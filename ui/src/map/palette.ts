@@ -33,6 +33,13 @@ export const SERIES_COLORS: Record<Theme, string[]> = {
   light: ["#2c72d4", "#1f9d78", "#d98e04", "#a14bb8", "#cc3344", "#2593a6", "#7a6a53", "#5b6ee1"],
   dark: ["#6ba4ff", "#35b98f", "#f0b441", "#cb86e0", "#f2616f", "#4bc0d3", "#b8a68c", "#93a1ff"],
 };
+/** Return *color* over *ground* with the opacity *alpha*; both like "#rrggbb". */
+export function blend(color: string, ground: string, alpha: number): string {
+  const channel = (text: string, at: number) => parseInt(text.slice(at, at + 2), 16);
+  const mix = (at: number) => Math.round(channel(color, at) * alpha + channel(ground, at) * (1 - alpha));
+  return `#${[1, 3, 5].map((at) => mix(at).toString(16).padStart(2, "0")).join("")}`;
+}
+
 export interface Surface {
   page: string;
   group: string;

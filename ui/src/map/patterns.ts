@@ -13,7 +13,7 @@ export function drawPattern(context: Context, pattern: Pattern, x: number, y: nu
   context.strokeStyle = color;
   context.fillStyle = color;
   context.lineWidth = 1.25;
-  context.globalAlpha *= 0.55;
+  context.globalAlpha *= width > 60 ? 0.3 : 0.55;
   const step = width > 60 ? 8 : 5;
   switch (pattern) {
     case "dots":

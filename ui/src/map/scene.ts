@@ -2,7 +2,6 @@
 import type { Fleet } from "../document/fleet";
 import { PENDING } from "../document/format";
 import type { FleetState } from "../state/fleet_state";
-import { layOutCells } from "./cells";
 import type { Filling } from "./grouping";
 import type { Box, MapLayout } from "./layout";
 import type { Theme } from "./palette";
@@ -25,9 +24,12 @@ export interface Scene {
 export class PodsByNode {
   readonly offsets: Int32Array;
   readonly pods: Int32Array;
+  /** A number for the pods of each node, which changes with them. */
+  readonly hashes: Int32Array;
   pending: number[] = [];
 
   constructor(nodeCount: number, podCount: number) {
+    this.hashes = new Int32Array(nodeCount);
     this.offsets = new Int32Array(nodeCount + 1);
     this.pods = new Int32Array(podCount);
   }
@@ -39,9 +41,13 @@ export class PodsByNode {
       this.offsets[node + 1] = this.offsets[node] + usedPods[node];
     }
     this.pending = [];
+    this.hashes.fill(17);
     for (let pod = 0; pod < podNodes.length; pod++) {
       const node = podNodes[pod];
-      if (node >= 0) this.pods[next[node]++] = pod;
+      if (node >= 0) {
+        this.pods[next[node]++] = pod;
+        this.hashes[node] = (Math.imul(this.hashes[node], 31) + pod) | 0;
+      }
       else if (node === PENDING) this.pending.push(pod);
     }
   }
@@ -58,28 +64,4 @@ export function nodeCapacity(fleet: Fleet, node: number, filling: Filling): numb
 }
 export function nodeUsage(state: FleetState, node: number, filling: Filling): number {
   return filling === "cpu" ? state.usedCpuMilli[node] : filling === "memory" ? state.usedMemoryMiB[node] : state.usedPods[node];
-}
-
-interface CachedCells {
-  key: number;
-  boxes: Float32Array;
-}
-
-/** Cells of the pods of each node, computed again only if the pods or the area changed. */
-export class CellCache {
-  private readonly cells: (CachedCells | undefined)[] = [];
-
-  find(fleet: Fleet, byNode: PodsByNode, node: number, filling: Filling, width: number, height: number): Float32Array {
-    const first = byNode.offsets[node];
-    const last = byNode.offsets[node + 1];
-    let key = (width * 7919 + height * 104729 + filling.length) | 0;
-    for (let i = first; i < last; i++) key = (Math.imul(key, 31) + byNode.pods[i]) | 0;
-    const cached = this.cells[node];
-    if (cached && cached.key === key) return cached.boxes;
-    const weights: number[] = [];
-    for (let i = first; i < last; i++) weights.push(podWeight(fleet, byNode.pods[i], filling));
-    const boxes = layOutCells(weights, nodeCapacity(fleet, node, filling), width, height);
-    this.cells[node] = { key, boxes };
-    return boxes;
-  }
 }

@@ -75,7 +75,7 @@ function deriveNodes(fleet: Fleet, resolution: number) {
   }
   return {
     nodesByPool: withoutEmptyColumns(byPool.finish(fleet.end)),
-    cost: cost.finish(fleet.end),
+    cost: withoutEmptyColumns(cost.finish(fleet.end)),
     allocatable: allocatable.finish(fleet.end),
     launches,
     terminations,

@@ -1,9 +1,10 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Fleet, ObjectLink } from "../document/fleet";
+import { buildCharts } from "../charts/specs";
 import type { FleetDocument } from "../document/format";
 import type { Theme } from "../map/palette";
 import type { Server } from "../server";
-import { Clock } from "../state/clock";
+import { Clock, DEMO_PLAYBACK, chooseSpeed } from "../state/clock";
 import { deriveTables } from "../state/derived";
 import { FleetState } from "../state/fleet_state";
 import type { TimeZone } from "../text/times";
@@ -79,11 +80,12 @@ function useDocument(first: FleetDocument, server: Server | null, clock: Clock):
 
 export function App({ first, server }: { first: FleetDocument; server: Server | null }) {
   const link = useMemo(() => readLink(location.hash), []);
-  const clock = useMemo(() => new Clock(first.start, Math.max(first.end, first.start + 1000), firstTime(first, link.t)), []);
+  const clock = useMemo(() => createClock(first, link.t), []);
   const [document_, isConnected] = useDocument(first, server, clock);
   const fleet = useMemo(() => new Fleet(document_), [document_]);
   const state = useMemo(() => new FleetState(fleet), [fleet]);
   const derived = useMemo(() => deriveTables(fleet), [fleet]);
+  clock.events = useMemo(() => eventTimes(fleet), [fleet]);
   const [theme, setTheme] = useTheme();
   const [zone, setZone] = useState<TimeZone>(readStored("joiner-zone") === "local" ? "local" : "utc");
   const [selection, select] = useState<ObjectLink | null>(link.selection);
@@ -94,6 +96,10 @@ export function App({ first, server }: { first: FleetDocument; server: Server | 
     fleet, state, derived, clock, server, theme, zone, selection, select, map, setMap, search, setSearch, shownState, setShownState,
   };
   useKeys(page);
+  useEffect(() => {
+    // For the tests of the page, and for people who explore it in the console of their browser.
+    Object.assign(window, { joinerPage: { ...page, charts: buildCharts(fleet, derived) } });
+  });
   useLinks(page, setMap);
   const changeZone = (next: TimeZone) => {
     store("joiner-zone", next);
@@ -113,6 +119,20 @@ export function App({ first, server }: { first: FleetDocument; server: Server | 
       </div>
     </Page.Provider>
   );
+}
+
+/** The sorted times at which something on the page changes. */
+function eventTimes(fleet: Fleet): Float64Array {
+  const { markers, decisions } = fleet.document;
+  return Float64Array.from([...fleet.nodeEvents.t, ...fleet.podEvents.t, ...markers.map((m) => m.t), ...decisions.map((d) => d.t)]).sort();
+}
+
+/** A clock of the span; acts of a demo hold the playback, so that people can read their captions. */
+function createClock(first: FleetDocument, linked: number | null): Clock {
+  const clock = new Clock(first.start, Math.max(first.end, first.start + 1000), firstTime(first, linked));
+  clock.holds = first.markers.filter((marker) => marker.kind === "act").map((marker) => marker.t);
+  if (clock.holds.length > 0) clock.speed = chooseSpeed(clock.end - clock.start, DEMO_PLAYBACK);
+  return clock;
 }
 
 /** The first time that the page shows: that of the link; live: now; else where the first pods arrive. */

@@ -3,6 +3,11 @@ import { countUntil } from "../state/column_replay";
 import { formatClock } from "../text/times";
 import { usePage, useTime } from "./context";
 
+/** Return the title of an act without its number: "3. 20 pods" becomes "20 pods". */
+export function withoutNumber(title: string): string {
+  return title.replace(/^\d+\.\s+/, "");
+}
+
 export function Caption() {
   const { fleet, select, zone } = usePage();
   const t = useTime(6);
@@ -11,20 +16,31 @@ export function Caption() {
   const act = countUntil(acts.map((marker) => marker.t), t) - 1;
   const index = countUntil(decisions.map((decision) => decision.t), t) - 1;
   const decision = decisions[index];
+  if (acts.length === 0 && decisions.length === 0) return null;
   return (
     <div class="caption">
       {acts.length > 0 && (
         <p class="act">
-          <b>{act < 0 ? "Before the first act" : `${act + 1} of ${acts.length}`}</b> {act >= 0 && acts[act].title}
+          {act < 0 ? (
+            <b>Before the first act</b>
+          ) : (
+            <>
+              <b>
+                {act + 1} of {acts.length}
+              </b>{" "}
+              <strong>{withoutNumber(acts[act].title)}</strong> {acts[act].text}
+            </>
+          )}
         </p>
       )}
       <p class="latest">
         {decision ? (
           <>
             <time>{formatClock(decision.t, zone)}</time>
-            <button type="button" class="link" onClick={() => select({ kind: "decision", name: decision.id })}>
+            <button type="button" class="link" onClick={() => select(fleet.link("decision", index))}>
               {decision.title}
             </button>
+            {decision.lines.length > 0 && <span> {decision.lines[0]}</span>}
           </>
         ) : (
           "No decisions yet. Press Play (space) to start."

@@ -12,6 +12,7 @@ export function Charts() {
   const { fleet, derived } = usePage();
   const [hovered, setHovered] = useState<number | null>(null);
   const charts = useMemo(() => buildCharts(fleet, derived), [fleet, derived]);
+  if (fleet.isMoment) return null;
   return (
     <section class="charts" aria-label="Charts">
       {charts.map((spec) => (

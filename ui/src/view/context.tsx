@@ -38,10 +38,10 @@ export function usePage(): PageContext {
   return page;
 }
 
-/** Return the time of the clock, at most *perSecond* times per second while it plays. */
+/** Return the time of the clock, and render again at most *perSecond* times per second while it changes. */
 export function useTime(perSecond: number): number {
   const { clock } = usePage();
-  const [t, setT] = useState(clock.t);
+  const [, setT] = useState(clock.t);
   const last = useRef(0);
   useEffect(() => {
     let timer = 0;
@@ -60,15 +60,15 @@ export function useTime(perSecond: number): number {
       window.clearTimeout(timer);
     };
   }, [clock, perSecond]);
-  return t;
+  return clock.t;
 }
 
 /** Return whether the clock plays, and its speed. */
-export function usePlaying(): { isPlaying: boolean; speed: number } {
+export function usePlaying(): { isPlaying: boolean; speed: number; skipsQuiet: boolean } {
   const { clock } = usePage();
-  const [playing, setPlaying] = useState({ isPlaying: clock.isPlaying, speed: clock.speed });
+  const [playing, setPlaying] = useState({ isPlaying: clock.isPlaying, speed: clock.speed, skipsQuiet: clock.skipsQuiet });
   useEffect(() => {
-    const update = () => setPlaying({ isPlaying: clock.isPlaying, speed: clock.speed });
+    const update = () => setPlaying({ isPlaying: clock.isPlaying, speed: clock.speed, skipsQuiet: clock.skipsQuiet });
     update();
     return clock.onPlaying(update);
   }, [clock]);

@@ -22,6 +22,13 @@ export const KIND_LABELS: Record<string, string> = {
   other: "Other",
 };
 
+/** The kind of a decision as a word; steps of a demo scenario are not decisions of Joiner. */
+export function labelOf(decision: Decision): string {
+  if (decision.function === "you") return "You";
+  if (decision.function === "fault") return "Injected fault";
+  return KIND_LABELS[decision.kind] ?? decision.kind;
+}
+
 export function decisionMatches(decision: Decision, kind: string, search: string): boolean {
   if (kind && decision.kind !== kind) return false;
   return !search || [decision.title, ...decision.lines].some((text) => text.toLowerCase().includes(search));
@@ -33,8 +40,11 @@ export function DecisionList() {
   const [kind, setKind] = useState("");
   const list = useRef<HTMLOListElement>(null);
   const kinds = useMemo(() => [...new Set(fleet.document.decisions.map((decision) => decision.kind))].sort(), [fleet]);
-  const decisions = useMemo(() => fleet.document.decisions.filter((decision) => decisionMatches(decision, kind, search)), [fleet, kind, search]);
-  const times = useMemo(() => decisions.map((decision) => decision.t), [decisions]);
+  const decisions = useMemo(
+    () => fleet.document.decisions.map((decision, number) => ({ decision, number })).filter(({ decision }) => decisionMatches(decision, kind, search)),
+    [fleet, kind, search],
+  );
+  const times = useMemo(() => decisions.map(({ decision }) => decision.t), [decisions]);
   const current = countUntil(times, t) - 1;
   const first = Math.max(0, Math.min(current - WINDOW / 2, decisions.length - WINDOW));
   useEffect(() => {
@@ -59,18 +69,18 @@ export function DecisionList() {
       </div>
       {decisions.length === 0 && <p class="nothing">No decisions{search || kind ? " match the filter" : " in this span"}.</p>}
       <ol ref={list} start={first + 1}>
-        {decisions.slice(first, first + WINDOW).map((decision, index) => (
-          <li key={`${decision.id} ${first + index}`} class={first + index > current ? "future" : ""} aria-current={first + index === current ? "step" : undefined}>
+        {decisions.slice(first, first + WINDOW).map(({ decision, number }, index) => (
+          <li key={number} class={first + index > current ? "future" : ""} aria-current={first + index === current ? "step" : undefined}>
             <button
               type="button"
               onClick={() => {
                 clock.pause();
                 clock.seek(decision.t);
-                select({ kind: "decision", name: decision.id });
+                select(fleet.link("decision", number));
               }}
             >
               <time>{formatClock(decision.t, zone)}</time>
-              <span class={`kind ${decision.kind}`}>{KIND_LABELS[decision.kind] ?? decision.kind}</span>
+              <span class={`kind ${decision.function === "you" ? "you" : decision.kind}`}>{labelOf(decision)}</span>
               <span class="text">{decision.title}</span>
               {!!decision.savesUsdPerHour && <span class="saves">saves {formatUsdPerHour(decision.savesUsdPerHour)}</span>}
             </button>

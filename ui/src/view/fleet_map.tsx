@@ -1,5 +1,6 @@
 /** The canvas of the fleet map: drawing, hovering, choosing by pointer and by arrow keys. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { PENDING } from "../document/format";
 import { isPresent } from "../state/fleet_state";
 import { Flights } from "../map/flights";
 import { buildGroups } from "../map/grouping";
@@ -7,7 +8,7 @@ import { Box, MapLayout, findNeighbor, findNodeAt, layOutMap } from "../map/layo
 import { MapPainter } from "../map/paint";
 import { PENDING_COLOR, SURFACES } from "../map/palette";
 import type { Scene } from "../map/scene";
-import { usePage, useWidth } from "./context";
+import { usePage, usePlaying, useTime, useWidth } from "./context";
 import { describeNode, NodeTip } from "./node_tip";
 import { useNodeFilter } from "./node_filter";
 
@@ -24,7 +25,10 @@ interface Geometry {
   height: number;
 }
 
-function useGeometry(width: number): Geometry {
+/** The height of the legend, the caption and the timeline below the map. */
+const BELOW = 248;
+
+function useGeometry(width: number, top: number): Geometry {
   const { fleet, map } = usePage();
   const [viewport, setViewport] = useState(innerHeight);
   useEffect(() => {
@@ -34,21 +38,37 @@ function useGeometry(width: number): Geometry {
   }, []);
   return useMemo(() => {
     const isNarrow = width < NARROW;
-    const wished = isNarrow ? Math.max(260, viewport * 0.42) : Math.max(300, viewport - 385);
+    const wished = isNarrow ? Math.max(260, viewport * 0.42) : Math.max(300, viewport - top - BELOW);
     const groups = buildGroups(fleet, map.grouping, map.sizing);
     const originX = isNarrow ? 0 : ROOM_WIDTH + GAP;
     const originY = isNarrow ? ROOM_HEIGHT + GAP : 0;
     const layout = layOutMap(groups, fleet.nodeCount, Math.max(60, width - originX), wished - originY);
-    const height = Math.ceil(Math.max(isNarrow ? 0 : wished, layout.height + originY));
+    const height = Math.ceil(Math.max(isNarrow ? 0 : 300, layout.height + originY));
     const room = isNarrow ? { x: 0, y: 0, width, height: ROOM_HEIGHT } : { x: 0, y: 0, width: ROOM_WIDTH, height: Math.min(height, wished) };
     return { layout, room, originX, originY, height };
-  }, [fleet, map.grouping, map.sizing, width, viewport]);
+  }, [fleet, map.grouping, map.sizing, width, viewport, top]);
+}
+
+const FIRST_WIDTH = 1000;
+
+/** The first thing to press in a demo. */
+function FilmStart() {
+  const { clock, fleet } = usePage();
+  const { isPlaying } = usePlaying();
+  const t = useTime(5);
+  if (fleet.document.source.kind !== "demo" || isPlaying || t > fleet.start) return null;
+  return (
+    <button type="button" class="film-start" onClick={() => clock.play()}>
+      <span aria-hidden="true">▶</span> Play the demo
+    </button>
+  );
 }
 
 export function FleetMap() {
   const { fleet, state, clock, theme, map, selection, select } = usePage();
   const [wrapper, width] = useWidth<HTMLDivElement>();
-  const geometry = useGeometry(width);
+  const top = Math.round((wrapper.current?.getBoundingClientRect().top ?? 130) + scrollY);
+  const geometry = useGeometry(width || FIRST_WIDTH, top);
   const { layout, room, originX, originY, height } = geometry;
   const base = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
@@ -77,6 +97,7 @@ export function FleetMap() {
     let frame = 0;
     let isStale = true;
     let before = clock.t;
+    let isMarked = true;
     const outline = (node: number, color: string, line: number) => {
       if (node < 0 || !isShown(node)) return;
       above.strokeStyle = color;
@@ -97,13 +118,16 @@ export function FleetMap() {
         flights.begin(state.podNodes, painter.podX, painter.podY, now, isSmooth);
         painter.paint(context, scene);
       }
+      const marks = hovered >= 0 || focused >= 0 || selected >= 0 || selectedPod >= 0 || flights.isActive;
+      if (!marks && !isMarked) return;
+      isMarked = marks;
       above.clearRect(0, 0, width, height);
       flights.paint(above, painter.podX, painter.podY, now, PENDING_COLOR[theme]);
       const color = SURFACES[theme].select;
       outline(hovered, color, 1.5);
       outline(focused, color, 2.5);
       outline(selected, color, 3);
-      if (selectedPod >= 0 && !Number.isNaN(painter.podX[selectedPod])) {
+      if (selectedPod >= 0 && state.podNodes[selectedPod] >= PENDING && !Number.isNaN(painter.podX[selectedPod])) {
         above.strokeStyle = color;
         above.lineWidth = 2.5;
         above.beginPath();
@@ -169,6 +193,7 @@ export function FleetMap() {
         onKeyDown={press}
         onBlur={() => setFocused(-1)}
       />
+      <FilmStart />
       <div class="hidden" aria-live="polite">
         {focused >= 0 ? describeNode(fleet, state, focused) : ""}
       </div>

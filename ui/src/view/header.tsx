@@ -16,12 +16,15 @@ export function Header({ setTheme, setZone, isConnected }: Props) {
   return (
     <header class="header">
       <div class="title">
-        <h1>
-          <Logo /> {source.title || `Fleet of ${source.cluster}`}
+        <h1 title={source.title}>
+          <Logo />
+          <span>{source.title || `Fleet of ${source.cluster}`}</span>
         </h1>
         <p>
           {source.cluster && <span>cluster {source.cluster} · </span>}
-          {formatDay(fleet.start, zone)}, {formatDuration(fleet.end - fleet.start)}
+          {formatDay(fleet.start, zone)}
+          {!fleet.isMoment && <span>, {formatDuration(fleet.end - fleet.start)}</span>}
+          {source.notes?.map((note) => <span key={note}> · {note}</span>)}
           {source.live && <span class={isConnected ? "live" : "live off"}>{isConnected ? "live" : "connection lost"}</span>}
         </p>
       </div>
@@ -74,7 +77,7 @@ function Numbers() {
         text={`${formatMemory(now.requestedMemoryMiB)} of ${formatMemory(now.allocatableMemoryMiB)}`}
       />
       <Figure name="Cost now" value={formatUsdPerHour(now.usdPerHour)} tone="cost" />
-      {totals.costUsd != null && <Figure name={`Cost of ${formatDuration(fleet.end - fleet.start)}`} value={formatUsd(totals.costUsd)} />}
+      {totals.costUsd != null && !fleet.isMoment && <Figure name={`Cost of ${formatDuration(fleet.end - fleet.start)}`} value={formatUsd(totals.costUsd)} />}
       {totals.savedUsd != null && (
         <Figure
           name="Saved"

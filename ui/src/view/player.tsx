@@ -1,25 +1,26 @@
 /** The timeline: play, pause, speed, and a track with the pods and the markers of the span. */
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SPEEDS } from "../state/clock";
 import { findTimeTicks } from "../text/ticks";
-import { formatDay, formatMoment, formatTick, formatClock } from "../text/times";
+import { formatDay, formatMoment, formatClock, formatTick } from "../text/times";
 import { formatDuration } from "../text/units";
 import { usePage, usePlaying, useTime, useWidth } from "./context";
+import { withoutNumber } from "./caption";
 import { findMarkerTime } from "./keys";
 import { MARKER_LABELS, paintTrack } from "./track";
-import { useState } from "preact/hooks";
 
 const TRACK_HEIGHT = 74;
 
 export function Player() {
   const { clock, fleet, zone } = usePage();
-  const { isPlaying, speed } = usePlaying();
+  const { isPlaying, speed, skipsQuiet } = usePlaying();
   const times = useMemo(() => fleet.document.markers.map((marker) => marker.t).sort((a, b) => a - b), [fleet]);
   const jump = (direction: 1 | -1) => {
     clock.pause();
     const t = findMarkerTime(times, clock.t, direction);
     if (t !== null) clock.seek(t);
   };
+  if (fleet.isMoment) return null;
   return (
     <section class="player" aria-label="Timeline">
       <div class="controls">
@@ -41,6 +42,9 @@ export function Player() {
               </option>
             ))}
           </select>
+        </label>
+        <label class="check" title="Playback passes quickly over times without events">
+          <input type="checkbox" checked={skipsQuiet} onChange={(event) => clock.setSkipsQuiet(event.currentTarget.checked)} /> Skip quiet
         </label>
         <Now />
         {fleet.document.source.live && (
@@ -134,7 +138,8 @@ function Track() {
           <b>{formatClock(hovered, zone)}</b>
           {near.slice(0, 5).map((marker, index) => (
             <span key={index}>
-              {MARKER_LABELS[marker.kind] ?? marker.kind}: {marker.title}
+              {MARKER_LABELS[marker.kind] ?? marker.kind}: {withoutNumber(marker.title)}
+              {marker.text && marker.kind !== "act" && <small> {marker.text}</small>}
             </span>
           ))}
           {near.length > 5 && <span>and {near.length - 5} more</span>}

@@ -1,5 +1,5 @@
 /** The panel beside the map: decisions, the reasons for the selected object, and what-if. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { usePage } from "./context";
 import { DecisionList } from "./decision_list";
 import { WhatIf } from "./what_if";
@@ -16,6 +16,10 @@ export function SidePanel() {
     if (selection) setTab("why");
     else setTab((before) => (before === "why" ? "decisions" : before));
   }, [selection]);
+  const content = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (tab !== "decisions" && content.current) content.current.scrollTop = 0;
+  }, [tab, selection?.kind, selection?.name]);
   const press = (event: KeyboardEvent) => {
     const move = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!move) return;
@@ -42,7 +46,7 @@ export function SidePanel() {
           </button>
         ))}
       </div>
-      <div class="content" id="side-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
+      <div class="content" ref={content} id="side-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
         {tab === "decisions" ? <DecisionList /> : tab === "why" ? <Why /> : <WhatIf />}
       </div>
     </aside>

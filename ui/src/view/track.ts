@@ -51,7 +51,7 @@ export function paintTrack(context: Context, track: Track): void {
   context.globalAlpha = 1;
   context.fillStyle = surface.muted;
   context.strokeStyle = surface.groupLine;
-  context.font = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+  context.font = "11px Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
   context.textBaseline = "middle";
   track.ticks.forEach((t, i) => {
     context.beginPath();
@@ -83,7 +83,7 @@ function paintActs(context: Context, track: Track, x: (t: number) => number, bot
     if (right - left > 22) {
       context.globalAlpha = 0.9;
       context.fillStyle = SURFACES[track.theme].muted;
-      context.font = "600 10.5px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+      context.font = "600 10.5px Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
       context.textBaseline = "middle";
       context.fillText(String(i + 1), left + 5, MARKERS + 9);
     }

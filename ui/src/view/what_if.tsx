@@ -10,7 +10,7 @@ export function parsePrices(text: string): Record<string, number> {
   const prices: Record<string, number> = {};
   for (const line of text.split("\n")) {
     if (!line.trim()) continue;
-    const match = /^\s*(\S+)[\s:=]+\$?([0-9.]+)\s*$/.exec(line);
+    const match = /^\s*([^\s:=]+)[\s:=]+\$?([0-9.]+)\s*$/.exec(line);
     if (!match) throw new Error(`"${line.trim()}" is not a price. To fix: write an instance type and USD per hour, as in "m5.large 0.08".`);
     prices[match[1]] = Number(match[2]);
   }

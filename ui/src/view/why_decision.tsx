@@ -1,6 +1,6 @@
 import { formatUsdPerHour } from "../text/units";
 import { usePage } from "./context";
-import { KIND_LABELS } from "./decision_list";
+import { labelOf } from "./decision_list";
 import { Command, Facts, Lines, Link, LongList, Moment, Section } from "./parts";
 import type { ComponentChildren } from "preact";
 
@@ -9,10 +9,9 @@ export function DecisionDetails({ index }: { index: number }) {
   const decision = fleet.document.decisions[index];
   const rows: [string, ComponentChildren][] = [
     ["Time", <Moment t={decision.t} />],
-    ["Kind", KIND_LABELS[decision.kind] ?? decision.kind],
-    ["Function", decision.function],
-    ["Cycle", decision.id],
+    ["Kind", labelOf(decision)],
   ];
+  if (decision.id) rows.push(["Function", decision.function], ["Cycle", decision.id]);
   if (decision.savesUsdPerHour) rows.push(["Saves", formatUsdPerHour(decision.savesUsdPerHour)]);
   return (
     <>
