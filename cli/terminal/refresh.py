@@ -22,7 +22,7 @@ _FILTER_KEY: Final = "/"
 _ESCAPE: Final = "\x1b"
 _ENTER_KEYS: Final = ("\r", "\n")
 _DELETE_KEYS: Final = ("\x7f", "\b")
-_FIXED_LINES: Final = 5
+_FIXED_LINES: Final = 3
 """Lines of a page that are not rows; page up and page down move by fewer rows."""
 
 
