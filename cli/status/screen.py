@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.cluster.live_cluster import NOT_INSTALLED_TEXT
 from cli.facts.installation import Installation
+from cli.inputs.environment import read_environment_settings
 from cli.planning.cluster_source import PlanningInput, StatusReader, default_to_current_context
 from cli.planning.table import TableOptions
-from cli.status.node_rows import NodeRow, build_node_rows, sort_node_rows
+from cli.status.node_rows import NodeRow, build_node_rows, filter_node_rows, sort_node_rows
 from cli.status.order import SORT_BY_KEY
 from cli.status.page import build_status_document, render_status
 from cli.status.prometheus import render_metrics
@@ -20,7 +21,9 @@ from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors
 from cli.terminal.text import choose_palette, get_terminal_width, is_terminal
+from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.model.cluster import ClusterSnapshot
+from shared.model.karpenter.money_limit import MoneyPolicy
 from shared.state.cluster_state import ClusterState
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 Observation: TypeAlias = tuple[PlanningInput, ClusterSnapshot, Installation | None]
 INSTALL_HINT: Final = ": `npx cdk deploy` installs it (docs/guide/getting-started.md)"
+_MIN_LINES_WITH_FLEET_BARS: Final = 12
+"""In a smaller terminal, the nodes need the lines."""
 REFRESH_INTERVAL_SECONDS: Final = 5.0
 """Interval of `status --watch` if there is no terminal; `cli.terminal.refresh` has its own interval for terminals."""
 
@@ -87,9 +92,10 @@ def _list_read_errors(observation: Observation) -> list[str]:
 def _render_status(observation: Observation, args: argparse.Namespace) -> str:
     planning_input, cluster, installation = observation
     cluster_state = ClusterState(cluster)
+    money = _read_money_policy(args, installation)
     if args.output == "prometheus":
-        return render_metrics(cluster_state)
-    fleet_status = build_fleet_status(cluster_state)
+        return render_metrics(cluster_state, money)
+    fleet_status = build_fleet_status(cluster_state, money)
     if args.output != "table":
         document = build_status_document(fleet_status, installation) | {"notes": list(planning_input.notes)}
         return encode_output(document, args.output)
@@ -97,6 +103,17 @@ def _render_status(observation: Observation, args: argparse.Namespace) -> str:
     notes = [f"note: {note}{INSTALL_HINT if NOT_INSTALLED_TEXT in note else ''}\n" for note in planning_input.notes]
     page = render_status(fleet_status, installation, choose_palette(sys.stdout), table_options)
     return "".join([page, *(["\n"] if notes else []), *notes])
+
+
+def _read_money_policy(args: argparse.Namespace, installation: Installation | None) -> MoneyPolicy:
+    """Return the limit of the cluster in USD per hour: of the installation, else from the environment."""
+    if installation is not None and installation.settings is not None:
+        return build_money_policy(installation.settings)
+    try:
+        return build_money_policy(read_environment_settings())
+    except ValueError as error:
+        args.usage(str(error))
+        raise AssertionError("argparse has left") from error
 
 
 def draw_status(args: argparse.Namespace, observation: Observation, view: "Viewport") -> "DrawnPage":
@@ -108,35 +125,52 @@ def draw_status(args: argparse.Namespace, observation: Observation, view: "Viewp
 
 def _render_nodes(observation: Observation, args: argparse.Namespace) -> str:
     _, cluster, installation = observation
-    rows = _build_rows(observation, args, args.sort, is_reversed=args.reverse)
+    rows = _build_rows(observation, args, args.sort, is_reversed=args.reverse, filter_text=args.filter)
     if args.output != "table":
         return encode_output(build_top_document(cluster, rows), args.output)
     width = None if args.wide else get_terminal_width(sys.stdout)
-    return "\n".join(render_top(cluster, installation, rows, choose_palette(sys.stdout), width)) + "\n"
+    palette, has_bars = choose_palette(sys.stdout), sys.stdout.isatty() and width is not None
+    return (
+        "\n".join(render_top(cluster, installation, rows, palette, width, has_bars=has_bars, has_fleet_bars=has_bars))
+        + "\n"
+    )
 
 
-def _build_rows(observation: Observation, args: argparse.Namespace, sort: str, *, is_reversed: bool) -> list[NodeRow]:
+def _build_rows(
+    observation: Observation, args: argparse.Namespace, sort: str, *, is_reversed: bool, filter_text: str
+) -> list[NodeRow]:
     _, cluster, installation = observation
     rows = build_node_rows(ClusterState(cluster), args.nodepool, installation.settings if installation else None)
-    return sort_node_rows(rows, sort, is_reversed=is_reversed)
+    return sort_node_rows(filter_node_rows(rows, filter_text), sort, is_reversed=is_reversed)
 
 
 def draw_nodes(args: argparse.Namespace, observation: Observation, view: "Viewport") -> "DrawnPage":
     """Return as many lines as fit: the heading, part of the rows, and the keys; and the last possible first row."""
     _, cluster, installation = observation
     sort, is_reversed = compute_order(args, view.keys)
-    rows = _build_rows(observation, args, sort, is_reversed=is_reversed)
+    filter_text = args.filter if view.filter_text is None else view.filter_text
+    rows = _build_rows(observation, args, sort, is_reversed=is_reversed, filter_text=filter_text)
     palette = choose_palette(sys.stdout)
-    head = render_top(cluster, installation, rows, palette, view.columns, shown_rows=slice(0))
+    render = partial(
+        render_top,
+        *(cluster, installation, rows, palette, view.columns),
+        has_bars=True,
+        has_fleet_bars=view.lines >= _MIN_LINES_WITH_FLEET_BARS,
+    )
+    head = render(shown_rows=slice(0))
     row_capacity = max(view.lines - len(head) - 1, 1)
     last = max(0, len(rows) - row_capacity)
     first = min(view.first, last)
     shown_rows = slice(first, first + row_capacity)
-    lines = render_top(cluster, installation, rows, palette, view.columns, shown_rows=shown_rows)
+    lines = render(shown_rows=shown_rows)
     shown_count = len(rows[shown_rows])
     position = f"{first + 1}-{first + shown_count} of {len(rows)}" if rows else "none"
     order = f"{sort}{' reversed' if is_reversed else ''}"
-    footer = f"{position} by {order} · sort $ c m p a n o t s b · move ↑ ↓ space · quit q"
+    footer = f"{position} by {order} · sort $ c m p a n o t s b · filter / · move ↑ ↓ · quit q"
+    if view.is_typing:
+        footer = f"filter: {filter_text}_  (Enter keeps it, Esc clears it)"
+    elif filter_text:
+        footer = f"{position} by {order}, filter: {filter_text} · change / · clear Esc · quit q"
     padding = [""] * (row_capacity - shown_count)
     return [*lines, *padding, palette.colorize("dim", footer)], last
 
