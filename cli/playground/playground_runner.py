@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from cli.demo.command import Timeline
+from cli.demo.timeline import Timeline
 from cli.playground.session import PlaygroundSession
 from cli.terminal.text import Palette
 from shared.errors import Fault
