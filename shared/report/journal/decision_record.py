@@ -196,7 +196,7 @@ def decode_record(body: bytes) -> DecisionRecord:
 
 
 _DECODING_LOCK: Final = Lock()
-"""msgspec inspects the structs of a type when it first decodes one. If several threads do that at once, it can crash."""
+"""msgspec inspects the structs of a type when it decodes the first value. Threads that do that at once can crash."""
 
 
 _ANSWERS_BY_OLD_FIELD: Final = {
