@@ -34,6 +34,7 @@ EXTERNAL_WORDS = frozenset(
     (
         "AccessDenied",
         "AdministratorAccess",
+        "BackoffLimitExceeded",
         "CDKToolkit",
         "ContainerCreating",
         "FailedScheduling",

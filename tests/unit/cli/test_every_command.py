@@ -37,6 +37,7 @@ LIVE: Final = {
 SILENT: Final = {
     "completion": "it prints a script",
     "playground": "it has commands of its own, and goes on until it is stopped",
+    "ui": "it serves a page until it is stopped",
 }
 """Commands without -o json, and why."""
 
