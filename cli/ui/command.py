@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = """Serve an interactive page of the fleet on this computer: a map of nodes and pods, a timeline,
 charts, the reason of each decision, and what-if plans. The source is a live cluster (--context), the journal of a
-deployment (--journal, or $JOINER_BUCKET_NAME), both, or files (-f). Without a source, it is the cluster of the current
-context. The page of a live cluster is updated every 5 seconds. The server listens on 127.0.0.1 only, requires the token in the printed address, and changes nothing; Ctrl-C
-stops it."""
+deployment (--journal, or $JOINER_BUCKET_NAME), both, or files (-f). Without a source, it is the cluster of the
+current context. The page of a live cluster is updated every 5 seconds. The server listens on 127.0.0.1 only,
+requires the token in the printed address, and changes nothing; Ctrl-C stops it."""
 EXAMPLES: Final = """examples:
   joiner ui --journal examples/journal           the example journal, offline
   joiner ui -f examples/cluster --instance-types examples/catalogue.json         example files, offline, with what-if
