@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CLASSIC_SCENARIO: Final = Path(__file__).resolve().parents[2] / "examples" / "scenarios" / "classic.yaml"
 DESCRIPTION: Final = """Run a scenario on a simulated cloud and cluster, with a virtual clock and the deployed function
-handlers. The demo prints a timeline and a table of the acts, and writes a page that plays them like a film:
+handlers. The demo prints a timeline and a table of the acts, and writes an interactive page that plays them:
 nodes, pods, prices and the reason of each decision. It works offline; prices are synthetic."""
 NO_PAGE: Final = "none"
 

@@ -45,6 +45,8 @@ EXAMPLES: Final = f"""examples:
 
 In files, a Deployment, StatefulSet, ReplicaSet or Job counts as the pods that its controller would still create.
 
+$JOINER_LIMIT_USD_PER_HOUR limits the price of the nodes, like the setting limit-usd-per-hour.
+
 {LIVE_CATALOG_HELP}
 
 exit codes: 0 done (also if pods are unschedulable), 1 some input could not be read (the message names it; the rest is

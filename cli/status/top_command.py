@@ -5,11 +5,11 @@ from typing import Final, Literal, get_args
 
 from cli.status.order import SORTS
 
-DESCRIPTION: Final = """Show the nodes of all NodePools, most expensive first: price, bars of requested CPU and memory,
-state, age, pods, and the reason that blocks voluntary disruption. For an EKS cluster, a warning appears if Joiner only
-plans or a function is late. In a terminal, the table is refreshed until q or Ctrl-C; with --once, with files, or if the
-output is not a terminal, it is printed once, without bars if it is not a terminal. The command reads files, or a live
-cluster and its AWS account, and changes nothing."""
+DESCRIPTION: Final = """Show the nodes of all NodePools, most expensive first: price, bars of requested CPU and
+memory, state, age, pods, and the reason that blocks voluntary disruption. For an EKS cluster, a warning appears if
+Joiner only plans or a function is late. In a terminal, the table is refreshed until q or Ctrl-C. With --once, with
+files, or if the output is not a terminal, it is printed once. If the output is not a terminal, there are no bars.
+The command reads files, or a live cluster and its AWS account, and changes nothing."""
 EXAMPLES: Final = """examples:
   joiner top -f examples/cluster --instance-types examples/catalogue.json        example files
   joiner top                                     your current cluster; q quits

@@ -1,4 +1,4 @@
-"""`joiner ui`: the interactive page of a fleet, in a browser on this machine."""
+"""`joiner ui`: the interactive page of a fleet, in a browser on this computer."""
 
 import argparse
 import sys
@@ -11,18 +11,21 @@ if TYPE_CHECKING:
     from cli.ui.server.fleet_feed import FleetFeed
     from cli.ui.server.fleet_server import FleetServer
 
-DESCRIPTION: Final = """Serve an interactive page of the fleet on this machine: a map of nodes and pods, a timeline,
-charts, the reason of each decision, and what-if plans. The data comes from a live cluster (by default the current
-context), from the journal of a deployment, from both, or from files. The page of a live cluster is updated every 5
-seconds. The server listens on 127.0.0.1 only, requires the token in the printed address, and changes nothing; Ctrl-C
-stops it."""
+DESCRIPTION: Final = """Serve an interactive page of the fleet on this computer: a map of nodes and pods, a timeline,
+charts, the reason of each decision, and what-if plans. The source is a live cluster (--context), the journal of a
+deployment (--journal, or $JOINER_BUCKET_NAME), both, or files (-f). Without a source, it is the cluster of the
+current context. The page of a live cluster is updated every 5 seconds. The server listens on 127.0.0.1 only,
+requires the token in the printed address, and changes nothing; Ctrl-C stops it."""
 EXAMPLES: Final = """examples:
   joiner ui --journal examples/journal           the example journal, offline
   joiner ui -f examples/cluster --instance-types examples/catalogue.json         example files, offline, with what-if
-  joiner ui                                      your current cluster; with $JOINER_BUCKET_NAME also its journal
+  joiner ui                                      the cluster of the current context; if $JOINER_BUCKET_NAME is set,
+                                                 only the journal in this bucket
+  joiner ui --context                            the current context; if $JOINER_BUCKET_NAME is set, with its journal
   joiner ui --context prod --journal s3://joiner-prod-bucket --since 72h
   joiner ui --context prod --port 8080 --open    on port 8080, and open the browser
 
+In a clone of the repository, `make ui` builds the page.
 On a remote host: `ssh -L 7468:127.0.0.1:7468 HOST joiner ui --port 7468`, then open the printed address locally.
 
 exit codes: 0 stopped by Ctrl-C, 1 the source could not be read, the port is in use, or the page is not built,

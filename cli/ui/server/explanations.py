@@ -68,7 +68,7 @@ def _explain_decision(evidence: Evidence, key: str) -> dict[str, Any]:
     lines += [f"{decision.summary}{f': {decision.reason}' if decision.reason else ''}" for decision in decisions]
     lines += [f"{name}: {value:g}" for name, value in sorted(cycle.entry.counts.items())]
     if replay_command := build_replay_command(cycle, evidence.journal.source):
-        lines.append(f"decide again: {replay_command}")
+        lines.append(f"replay: {replay_command}")
     return {"lines": lines, "links": _list_links(pair for decision in decisions for pair in decision.objects)}
 
 

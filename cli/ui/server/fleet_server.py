@@ -1,7 +1,7 @@
 """The HTTP server of `joiner ui`: on 127.0.0.1 only, read-only, with a token; it serves no files.
 
 The standard library's server is enough: one user, a handful of endpoints, one thread for each connection, and no
-dependency more. Every request passes `request_checks.py` before anything else.
+further dependency. Every request passes `request_checks.py` before anything else.
 """
 
 import json
@@ -132,7 +132,9 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
 
     def _send_comparison(self) -> None:
         if self.headers.get_content_type() != "application/json":
-            raise checks.RejectedRequest(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON, with that Content-Type")
+            raise checks.RejectedRequest(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON with Content-Type: application/json"
+            )
         length = checks.check_body_length(
             self.headers.get_all("Content-Length") or [], self.headers.get("Transfer-Encoding")
         )
@@ -205,11 +207,14 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
         status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
         self.command = getattr(self, "command", None) or ""
         self.request_version = getattr(self, "request_version", "") or self.protocol_version
-        self._send_message(status, "only GET, and POST of what-if" if status == 405 else message or status.phrase)  # noqa: PLR2004
+        self._send_message(
+            status,
+            "method not allowed: use GET, or POST for /api/what-if" if status == 405 else message or status.phrase,
+        )  # noqa: PLR2004
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the signature of the library
         """Log nothing: addresses contain the token."""
 
 
 def _refuse_path(_: dict[str, str]) -> None:
-    raise checks.RejectedRequest(HTTPStatus.NOT_FOUND, "no such endpoint")
+    raise checks.RejectedRequest(HTTPStatus.NOT_FOUND, "endpoint not found")

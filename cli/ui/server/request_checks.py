@@ -41,7 +41,7 @@ def check_origin(origin: str | None, fetch_site: str | None, port: int) -> None:
     """
     is_foreign_origin = origin is not None and origin not in {f"http://{host}" for host in _list_hosts(port)}
     if is_foreign_origin or fetch_site in ("cross-site", "same-site"):
-        raise RejectedRequest(HTTPStatus.FORBIDDEN, "requests of other origins are not served")
+        raise RejectedRequest(HTTPStatus.FORBIDDEN, "requests from other origins are rejected")
 
 
 def _list_hosts(port: int) -> set[str]:

@@ -17,7 +17,7 @@ CLUSTER_SCOPE: Final = "*"
 MICRO_USD: Final = 1_000_000
 """Millionths of a USD in a USD."""
 _MAX_USD_PER_HOUR: Final = 1e6
-LimitPrices: TypeAlias = Literal["marginal", "list"]
+LimitPriceKind: TypeAlias = Literal["marginal", "list"]
 
 
 class MoneyPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class MoneyPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster_limit: int | None = None
     """In millionths of a USD per hour; None: unlimited."""
-    prices: LimitPrices = "marginal"
+    prices: LimitPriceKind = "marginal"
     """`marginal`: the price of the offering; `list`: the on-demand price of the instance type."""
     volume_usd_per_gib_month: float = 0.08
 

@@ -15,15 +15,15 @@ export interface StateStyle {
 
 const STYLES: Record<NodeState, Omit<StateStyle, "state">> = {
   requested: { label: "Requested", meaning: "NodeClaim created, no instance yet", pattern: "dashed", light: "#7b8794", dark: "#8b98a9" },
-  launched: { label: "Launched", meaning: "the instance boots", pattern: "dashed", light: "#3b82c4", dark: "#5aa9e6" },
+  launched: { label: "Launched", meaning: "the instance is booting", pattern: "dashed", light: "#3b82c4", dark: "#5aa9e6" },
   registered: { label: "Registered", meaning: "joined the cluster, not ready yet", pattern: "dots", light: "#2c72d4", dark: "#6ba4ff" },
   ready: { label: "Ready", meaning: "runs pods", pattern: "none", light: "#1f9d78", dark: "#35b98f" },
   cordoned: { label: "Cordoned", meaning: "accepts no new pods", pattern: "lines", light: "#b7860b", dark: "#d9a92e" },
   draining: { label: "Draining", meaning: "its pods move to other nodes", pattern: "hatch", light: "#d2691e", dark: "#ee8f4d" },
-  interrupted: { label: "Interrupted", meaning: "EC2 takes the instance back", pattern: "cross", light: "#cc3344", dark: "#f2616f" },
+  interrupted: { label: "Interrupted", meaning: "EC2 is about to reclaim the instance", pattern: "cross", light: "#cc3344", dark: "#f2616f" },
   blocked: { label: "Blocked", meaning: "runs pods; disruption is blocked", pattern: "lock", light: "#7457c2", dark: "#a68cf0" },
   gone: { label: "Gone", meaning: "terminated", pattern: "none", light: "#a7b0ba", dark: "#4a5462" },
-  lost: { label: "Lost", meaning: "not seen any more; may still exist", pattern: "unknown", light: "#6b7280", dark: "#9ca3af" },
+  lost: { label: "Lost", meaning: "no longer observed; may still exist", pattern: "unknown", light: "#6b7280", dark: "#9ca3af" },
 };
 export const STATE_STYLES: StateStyle[] = NODE_STATES.map((state) => ({ state, ...STYLES[state] }));
 export const PENDING_COLOR = { light: "#d98e04", dark: "#f0b441" };

@@ -38,7 +38,7 @@ export function Moment({ t }: { t: number }) {
 
 export function State({ state }: { state: number }) {
   const style = STATE_STYLES[state];
-  if (!style) return <span>not there yet</span>;
+  if (!style) return <span>not created yet</span>;
   return (
     <span class="state" title={style.meaning}>
       <StateSwatch state={state} /> {style.label}

@@ -35,7 +35,7 @@ export function Player() {
         </button>
         <label class="choice">
           <span class="hidden">Speed</span>
-          <select value={speed} onChange={(event) => clock.setSpeed(Number(event.currentTarget.value))} title="Speed: time of the cluster per time of the clock">
+          <select value={speed} onChange={(event) => clock.setSpeed(Number(event.currentTarget.value))} title="Speed: seconds of the cluster per second of playback">
             {SPEEDS.map((option) => (
               <option key={option} value={option}>
                 {option}×
@@ -43,8 +43,8 @@ export function Player() {
             ))}
           </select>
         </label>
-        <label class="check" title="Playback passes quickly over times without events">
-          <input type="checkbox" checked={skipsQuiet} onChange={(event) => clock.setSkipsQuiet(event.currentTarget.checked)} /> Skip quiet
+        <label class="check" title="Playback is faster at times without events">
+          <input type="checkbox" checked={skipsQuiet} onChange={(event) => clock.setSkipsQuiet(event.currentTarget.checked)} /> Skip idle times
         </label>
         <Now />
         {fleet.document.source.live && (

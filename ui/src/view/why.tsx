@@ -18,7 +18,7 @@ export function Why() {
   if (!selection) {
     return (
       <div class="why nothing">
-        <p>Choose a node, a pod, a NodePool or a decision to see why it is as it is.</p>
+        <p>Select a node, pod, NodePool or decision to see its details and the reasons.</p>
         <ul class="rows">
           {fleet.document.nodePools.map((pool) => (
             <li key={pool.name}>
@@ -79,7 +79,7 @@ function ServerExplanation({ selection }: { selection: ObjectLink }) {
   if (!server) return null;
   return (
     <Section title="joiner explain">
-      {answer === null ? <p>Asking…</p> : typeof answer === "string" ? <p class="error">{answer}</p> : <Lines lines={answer.lines} />}
+      {answer === null ? <p>Loading…</p> : typeof answer === "string" ? <p class="error">{answer}</p> : <Lines lines={answer.lines} />}
       {answer !== null && typeof answer !== "string" && (answer.links ?? []).length > 0 && (
         <ul class="rows">
           {answer.links.map((link) => (

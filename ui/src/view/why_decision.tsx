@@ -39,7 +39,7 @@ export function DecisionDetails({ index }: { index: number }) {
         </Section>
       )}
       {decision.replay && (
-        <Section title="Compute this decision again">
+        <Section title="Replay this decision">
           <Command text={decision.replay} />
         </Section>
       )}

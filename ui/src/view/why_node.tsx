@@ -16,7 +16,7 @@ export function NodeDetails({ node }: { node: number }) {
     <>
       <Facts
         rows={[
-          ["State", now === -3 ? "not there yet" : <State state={now} />],
+          ["State", now === -3 ? "not created yet" : <State state={now} />],
           ["NodePool", <Link to={{ kind: "nodepool", name: fleet.poolName(node) }} />],
           ["Instance type", fleet.text(nodes.instanceType[node])],
           ["Capacity type", fleet.text(nodes.capacityType[node])],

@@ -18,7 +18,7 @@ export function PodDetails({ pod }: { pod: number }) {
     ) : place === ENDED ? (
       "ended"
     ) : (
-      "not there yet"
+      "not created yet"
     );
   return (
     <>

@@ -264,7 +264,7 @@ def test_decisions_are_explained_with_the_replay_command(server: FleetServer) ->
     document = decode_fleet_document(send(server, "/api/fleet")[1])
     decision = next(decision for decision in document.decisions if decision.replay)
     lines = json.loads(send(server, f"/api/explain?kind=decision&name={decision.id}")[1])["lines"]
-    assert lines[-1] == f"decide again: {decision.replay}"
+    assert lines[-1] == f"replay: {decision.replay}"
 
 
 @pytest.mark.parametrize(
