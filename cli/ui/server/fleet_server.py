@@ -207,10 +207,9 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
         status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
         self.command = getattr(self, "command", None) or ""
         self.request_version = getattr(self, "request_version", "") or self.protocol_version
-        self._send_message(
-            status,
-            "method not allowed: use GET, or POST for /api/what-if" if status == 405 else message or status.phrase,
-        )  # noqa: PLR2004
+        is_refused_method = status == HTTPStatus.METHOD_NOT_ALLOWED
+        text = "method not allowed: use GET, or POST for /api/what-if" if is_refused_method else message
+        self._send_message(status, text or status.phrase)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the signature of the library
         """Log nothing: addresses contain the token."""
