@@ -12,9 +12,10 @@ from shared.cycles.setup.options_from_settings import build_disruption_settings,
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.cycles.setup.time_limit import Deadline, build_time_check
+from shared.decide.common.requeue_delays import keep_earliest_requeues
 from shared.decide.disruption.deletion_cost.deletion_costs import plan_deletion_costs
 from shared.decide.disruption.disruption_controller import decide_node_disruption
-from shared.decide.disruption.disruption_requeues import plan_disruption_requeues
+from shared.decide.disruption.disruption_requeues import plan_continuation, plan_disruption_requeues
 from shared.decide.disruption.drift.drifted_condition import describe_drift
 from shared.decide.disruption.events import describe_verdicts
 from shared.decide.disruption.input_problems import find_disruption_problems
@@ -134,6 +135,9 @@ def decide_disruption(
     new_verdicts = select_new_verdicts(verdicts, memory, cluster.taken_at)
     event_verdicts = select_event_verdicts(new_verdicts, verdicts, memory, cluster.taken_at)
     event_actions = _list_event_actions(queue.pauses, verdicts, event_verdicts, cluster_state)
+    if not is_stopped:  # mode `plan` stores no cursor
+        continuations = plan_continuation(inputs.cursor, disruption_decision.cursor)
+        event_actions = keep_earliest_requeues((*event_actions, *continuations))
     event_outcomes: tuple[Outcome, ...] = yield PerformActions(actions=event_actions)
     outcomes = (*queue.outcomes, *repair_outcomes, *cost_outcomes, *event_outcomes)
     return DisruptionReport(

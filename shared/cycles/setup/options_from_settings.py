@@ -6,6 +6,7 @@ from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.savings.disruption_cost import NODE_OVERLAP_PERIOD
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerLimits
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
+from shared.decide.launch.fleets.offerings import MIN_SPOT_TO_SPOT_TYPES, SpotPriceTolerance
 from shared.decide.launch.instance_types.capacity import CapacitySettings
 from shared.model.decisions.month_costs import BudgetPolicy, parse_budget_steps
 from shared.model.decisions.placement import SchedulingOptions
@@ -54,6 +55,10 @@ def build_launch_policy(settings: Settings) -> LaunchPolicy:
         money=build_money_policy(settings),
         uses_open_reservations=not settings.gates.reserved_capacity,
         best_effort=settings.min_values_policy == "BestEffort",
+        spot_price_tolerance=SpotPriceTolerance(
+            percent=settings.spot_price_tolerance_percent,
+            min_types=MIN_SPOT_TO_SPOT_TYPES if settings.gates.spot_to_spot_consolidation else 1,
+        ),
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.apply.executor import apply_actions
+from shared.cycles.setup.shared_cache import store_large_lists
 from shared.decide.disruption.fleet_summary import build_fleet_summary
 from shared.errors import Fault, Throttled
 from shared.model.cluster import ClusterSnapshot
@@ -19,7 +20,6 @@ from shared.ports.world import World
 from shared.report.journal.decision_record import (
     DecisionInputs,
     DecisionSummary,
-    compute_code_digest,
     should_store_record,
     write_record,
 )
@@ -33,6 +33,7 @@ from shared.report.metrics.emf import emit_metrics
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog import build_catalog_key
 from shared.store.lease import hold_lease
+from shared.store.shared_cache.code_digest import compute_code_digest
 
 
 def emit_fleet_summary(cluster: ClusterSnapshot, world: World) -> None:
@@ -128,6 +129,7 @@ def _run_and_report(
     if not report.quiet:
         with world.trace("report"):
             _record_report(report, function, world, trigger, started_at, calls_before)
+    store_large_lists(world)
     return report
 
 

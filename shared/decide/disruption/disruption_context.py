@@ -14,7 +14,7 @@ from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.drift.drifted_condition import find_recovered_claims
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.savings.balanced_policy import BalancedEvaluator
-from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
+from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, EvictionCosts
 from shared.decide.disruption.simulation.preferred_anti_affinity import find_kept_anti_affinity, require_anti_affinity
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
 from shared.decide.launch.money.limit_prices import compute_limit_usage, find_limit_prices
@@ -62,7 +62,7 @@ class DisruptionContext:
             pod: node for pod, node in node_by_pod.items() if pod in command_pods
         } | existing_node_by_pod
         self._nominated_nodes = frozenset(self.expected_node_by_pod.values())
-        self.prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
+        self._prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
         self.budget_tracker = BudgetTracker(self.cluster_state, settings, command_nodes)
         self._recovered_claims = find_recovered_claims(cluster_state)
         self._kept_terms_by_removed: dict[frozenset[str], Mapping[str, tuple[AffinityTerm, ...]]] = {}
@@ -128,8 +128,12 @@ class DisruptionContext:
     def build_evaluator(self, candidates: Mapping[str, Candidate]) -> BalancedEvaluator:
         """Return the evaluator of savings; *candidates*: by name, whether or not a method selects them."""
         return BalancedEvaluator(
-            self.cluster_state, candidates, self.prices, self.settings.forecasts, self.settings.run_times
+            self.cluster_state, candidates, self._prices, self.settings.forecasts, self.settings.run_times
         )
+
+    def build_eviction_costs(self) -> EvictionCosts:
+        """Return the cost of the evictions from candidates of this run."""
+        return EvictionCosts(self._prices, self.cluster_state.taken_at)
 
     def find_kept_anti_affinity(self, removed_nodes: Collection[str]) -> Mapping[str, tuple[AffinityTerm, ...]]:
         """Return, by pod, the preferred anti-affinity that is kept if *removed_nodes* are gone."""

@@ -7,9 +7,8 @@ ClusterSnapshot and the other inputs. It names its catalog, which is kept in the
 import gzip
 import zlib
 from collections.abc import Iterable
-from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import msgspec
@@ -186,13 +185,18 @@ def decode_record(body: bytes) -> DecisionRecord:
         raise ValueError(f"truncated: {error}") from None
     if not decompressor.eof:
         raise ValueError("truncated, or too large")
-    stored_record = msgspec.json.decode(text, type=_StoredRecord)
-    return DecisionRecord(
-        inputs=msgspec.convert(_convert_old_answers(stored_record.inputs), DecisionInputs),
-        summary=stored_record.summary,
-        catalog_key=stored_record.catalog_key,
-        cluster=msgspec.json.decode(stored_record.cluster, type=ClusterSnapshot),
-    )
+    with _DECODING_LOCK:
+        stored_record = msgspec.json.decode(text, type=_StoredRecord)
+        return DecisionRecord(
+            inputs=msgspec.convert(_convert_old_answers(stored_record.inputs), DecisionInputs),
+            summary=stored_record.summary,
+            catalog_key=stored_record.catalog_key,
+            cluster=msgspec.json.decode(stored_record.cluster, type=ClusterSnapshot),
+        )
+
+
+_DECODING_LOCK: Final = Lock()
+"""msgspec inspects the structs of a type when it decodes the first value. Threads that do that at once can crash."""
 
 
 _ANSWERS_BY_OLD_FIELD: Final = {
@@ -214,14 +218,3 @@ def _convert_old_answers(inputs: Any) -> Any:  # noqa: ANN401 - JSON
         for answer in _ANSWERS_BY_OLD_FIELD[field]
     ]
     return inputs | {"answers": answers, "launch_groups": inputs.get("kept", {}).get("launch_groups", ())}
-
-
-_SOURCE_ROOT: Final = Path(__file__).resolve().parents[2]
-
-
-@lru_cache(maxsize=1)
-def compute_code_digest() -> str:
-    """Return 12 hex digits that identify all source files of this package, which decide and act."""
-    files = {str(path.relative_to(_SOURCE_ROOT)): path.read_bytes() for path in _SOURCE_ROOT.rglob("*.py")}
-    parts = (b"%b:%d:%b" % (name.encode(), len(body), body) for name, body in sorted(files.items()))
-    return sha256(b"".join(parts)).hexdigest()[:12]

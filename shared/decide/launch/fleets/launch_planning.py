@@ -25,6 +25,7 @@ from shared.decide.launch.fleets.launch_limits import (
     describe_exceeded_limit,
     list_launch_scopes,
 )
+from shared.decide.launch.fleets.offerings import SpotPriceTolerance
 from shared.decide.launch.fleets.subnets import (
     build_exhausted_marks,
     count_free_addresses,
@@ -62,6 +63,7 @@ class LaunchPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Whether instances that are not reserved may use open capacity reservations."""
     best_effort: bool = False
     """Whether claims are launched with fewer values than their minValues where one request cannot name more."""
+    spot_price_tolerance: SpotPriceTolerance = SpotPriceTolerance()
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +162,7 @@ class _LaunchPlanner:
             prefers_on_demand=claim.name in self._policy.on_demand_first_claims,
             uses_open_reservations=self._policy.uses_open_reservations,
             best_effort=self._policy.best_effort,
+            spot_price_tolerance=self._policy.spot_price_tolerance,
         )
         groups = [launch.group for launch in self.launches]
         exhausted_subnets = list_exhausted_subnets(self._cluster, self._policy.subnet_addresses, groups)

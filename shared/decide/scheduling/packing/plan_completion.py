@@ -1,6 +1,6 @@
 """Plans: what a plan is, the state from which all plans start, and how first-fit completes them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 
 import msgspec
@@ -124,13 +124,20 @@ def select_types_up_to(packing: FirstFitPacking, max_cpu_milli: int) -> tuple[in
     )
 
 
-def complete_plan(packing: FirstFitPacking, pod_classes: list[PodEquivalenceClass]) -> Plan:
-    """Place all pods with first-fit; repeat while that places more, for pods that depend on other pods."""
+def complete_plan(
+    packing: FirstFitPacking, pod_classes: list[PodEquivalenceClass], is_hopeless: Callable[[], bool] | None = None
+) -> Plan:
+    """Place all pods with first-fit; repeat while that places more, for pods that depend on other pods.
+
+    *is_hopeless* is asked after each class; if it returns true, the other pods are not placed.
+    """
     waiting_classes = [queued_class for queued_class in pod_classes if queued_class.pods]
     while waiting_classes:
         before = sum(len(queued_class.pods) for queued_class in waiting_classes)
         for pod_class in waiting_classes:
             pod_class.pods = packing.place(pod_class)
+            if is_hopeless is not None and is_hopeless():
+                return Plan(packing=packing, unplaced_classes=waiting_classes)
         waiting_classes = [queued_class for queued_class in waiting_classes if queued_class.pods]
         after = sum(len(queued_class.pods) for queued_class in waiting_classes)
         if after == before or not any(any(queued_class.binding_groups) for queued_class in waiting_classes):

@@ -235,7 +235,7 @@ def test_valid_manifests_have_no_findings(lint: Any) -> None:
             make_pod({"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}),
             "warning",
             "metadata.annotations.cluster-autoscaler.kubernetes.io/safe-to-evict",
-            'has no effect on Joiner: write karpenter.sh/do-not-disrupt: "true"',
+            "unless its setting honor-cluster-autoscaler-annotations is on: write karpenter.sh/do-not-disrupt",
         ),
         (
             make_pod({"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": "data"}}),
