@@ -37,6 +37,8 @@ class OnDemandInstance(msgspec.Struct, frozen=True, kw_only=True):
     zone: str
     usd_per_hour: float
     """On-demand price."""
+    hours: float = 1.0
+    """Part of the hour in which it runs."""
 
 
 class CommitmentUse(msgspec.Struct, frozen=True, kw_only=True):

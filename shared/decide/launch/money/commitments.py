@@ -2,13 +2,14 @@
 
 1. Zonal Reserved Instances: the same instance type in their zone.
 2. Regional Reserved Instances: any zone, any size of their instance family, the smallest instances first. Sizes are
-   compared by normalization factors.
+   compared by normalization factors. Some instance families have no size flexibility.
    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/apply_ri.html
 3. EC2 Instance Savings Plans, then Compute Savings Plans: the usage with the highest savings percentage first, of equal
    percentages the usage with the lowest rate, until nothing is left of the commitment.
    https://docs.aws.amazon.com/savingsplans/latest/userguide/sp-applying.html
 
-A commitment can cover a part of an instance; the rest is covered by the next commitment, or costs the on-demand price.
+A Reserved Instance covers an hour of usage per hour, also of several instances at the same time. A commitment can cover
+a part of an instance; the rest is covered by the next commitment, or costs the on-demand price.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,6 +19,13 @@ from shared.model.ec2.commitments import CommitmentUse, OnDemandInstance, Reserv
 
 _FACTORS: Final = {"nano": 0.25, "micro": 0.5, "small": 1.0, "medium": 2.0, "large": 4.0, "xlarge": 8.0}
 """Normalization factors; N xlarge has N times that of xlarge."""
+_FAMILIES_WITHOUT_SIZE_FLEXIBILITY: Final = frozenset(
+    (
+        *("g4ad", "g4dn", "g5", "g5g", "g6", "g6e", "g6f", "gr6", "gr6f"),
+        *("hpc7a", "inf1", "inf2", "p5", "u7i-6tb", "u7i-8tb"),
+    )
+)
+"""As the page on Reserved Instances lists them."""
 _MIN_PART: Final = 1e-9
 """A smaller uncovered part of an instance is a rounding error."""
 
@@ -52,12 +60,13 @@ class _Application:
 
     def __init__(self, instances: Iterable[OnDemandInstance]) -> None:
         self._instances = sorted(instances, key=lambda instance: instance.instance_id)
-        self._uncovered_parts = {instance.instance_id: 1.0 for instance in self._instances}
+        self._uncovered_parts = {instance.instance_id: instance.hours for instance in self._instances}
         self._used: dict[str, float] = {}
 
     def apply_reserved(self, reservation: ReservedInstances) -> None:
         factor = get_normalization_factor(reservation.instance_type)
-        if reservation.zone or factor is None:
+        family = reservation.instance_type.partition(".")[0]
+        if reservation.zone or factor is None or family in _FAMILIES_WITHOUT_SIZE_FLEXIBILITY:
             self._cover(
                 reservation.reservation_id,
                 float(reservation.count),
@@ -65,7 +74,6 @@ class _Application:
                 lambda _: 1.0,
             )
             return
-        family = reservation.instance_type.partition(".")[0]
         sized_instances = [
             (size / factor, instance)
             for instance in self._instances

@@ -33,6 +33,7 @@ def list_covered(use: CommitmentUse, instances: list[OnDemandInstance]) -> list[
         ("c4.8xlarge", ["c4.4xlarge", *["c4.large"] * 8], [1, *[1] * 8]),
         ("t2.medium", ["m5.small"], [0]),
         ("m5.metal", ["m5.large", "m5.metal"], [0, 1]),
+        ("g5.2xlarge", ["g5.xlarge", "g5.2xlarge"], [0, 1]),
     ],
 )
 def test_regional_reserved_instance_covers_all_sizes_of_its_family(
