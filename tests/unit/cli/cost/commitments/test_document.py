@@ -84,15 +84,15 @@ def make_rate(**fields: Any) -> dict[str, Any]:
         (
             {"savingsPlans": [make_plan(type="EC2Instance", region="us-east-1", instanceFamily="c5")]},
             (
-                "F: savingsPlans[0] (sp): rates[0]: instanceFamily: m5 is not c5, the instance family of the plan: remove "
-                "this rate"
+                "F: savingsPlans[0] (sp): rates[0]: instanceFamily: m5 is not c5, the instance family of the plan: "
+                "remove this rate"
             ),
         ),
         (
             make_rate(instanceFamily="m5", discountPercent=100),
             (
-                "F: savingsPlans[0] (sp): rates[0].discountPercent: Expected `float` < 100.0: write a percentage below 100 "
-                "like 27.5"
+                "F: savingsPlans[0] (sp): rates[0].discountPercent: Expected `float` < 100.0: write a percentage "
+                "below 100 like 27.5"
             ),
         ),
         (
@@ -106,8 +106,8 @@ def make_rate(**fields: Any) -> dict[str, Any]:
         (
             make_rate(instanceFamily="m5", usdPerHour=1),
             (
-                "F: savingsPlans[0] (sp): rates[0]: usdPerHour: sizes of an instance family have different rates: write "
-                "discountPercent"
+                "F: savingsPlans[0] (sp): rates[0]: usdPerHour: sizes of an instance family have different rates: "
+                "write discountPercent"
             ),
         ),
         (

@@ -81,14 +81,17 @@ def test_reserved_instance_covers_half_of_an_instance_of_twice_its_size() -> Non
     assert usage.hours[0].unused_usd == pytest.approx(0.0)
 
 
-def test_hour_of_a_reserved_instance_is_shared_by_instances_that_run_for_a_part_of_it() -> None:
-    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ri-payment-options.html: up to 3600 seconds per clock-hour
-    half = {"ended": DAY + timedelta(minutes=30)}
-    lifetimes = [make_lifetime(name, "m5.large", 0.1, **half) for name in "abc"]
-    [hour] = compute_commitment_usage(
-        make_document(reserved=(make_reserved(),)), make_ledger(*lifetimes, hours=1)
-    ).hours
-    assert (hour.covered_usd, hour.uncovered_usd) == (pytest.approx(0.1), pytest.approx(0.05))
+@pytest.mark.parametrize(("minutes", "covered_hours", "uncovered_hours"), [(60, 1.0, 3.0), (15, 1.0, 0.0), (30, 1.0, 1.0)])
+def test_hour_of_a_reserved_instance_is_shared_by_instances_that_run_at_the_same_time(
+    minutes: int, covered_hours: float, uncovered_hours: float
+) -> None:
+    # https://docs.aws.amazon.com/whitepapers/latest/cost-optimization-reservation-models/usage-billing.html: four
+    # m4.xlarge for an hour, and for 15 minutes each
+    lifetimes = [make_lifetime(name, "m4.xlarge", 0.2, ended=DAY + timedelta(minutes=minutes)) for name in "abcd"]
+    document = make_document(reserved=(make_reserved(instanceType="m4.xlarge"),))
+    [hour] = compute_commitment_usage(document, make_ledger(*lifetimes, hours=1)).hours
+    assert hour.covered_usd == pytest.approx(covered_hours * 0.2)
+    assert hour.uncovered_usd == pytest.approx(uncovered_hours * 0.2)
 
 
 @pytest.mark.parametrize(
