@@ -67,8 +67,8 @@ def test_savings_plan_covers_the_higher_savings_percentage_first() -> None:
     )
     rates = ({"instanceType": "m5.24xlarge", "usdPerHour": 8.2}, {"instanceFamily": "r5", "discountPercent": 30})
     [hour] = compute_commitment_usage(make_document(make_plan(6.9, *rates)), ledger).hours
-    assert (hour.covered_usd, hour.uncovered_usd) == (pytest.approx(9.0), pytest.approx(5.0))
-    assert (hour.committed_usd, hour.unused_usd) == (pytest.approx(6.9), pytest.approx(0.0))
+    assert [hour.covered_usd, hour.uncovered_usd] == pytest.approx([9.0, 5.0])
+    assert [hour.committed_usd, hour.unused_usd] == pytest.approx([6.9, 0.0])
 
 
 def test_reserved_instance_covers_half_of_an_instance_of_twice_its_size() -> None:
@@ -81,7 +81,9 @@ def test_reserved_instance_covers_half_of_an_instance_of_twice_its_size() -> Non
     assert usage.hours[0].unused_usd == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize(("minutes", "covered_hours", "uncovered_hours"), [(60, 1.0, 3.0), (15, 1.0, 0.0), (30, 1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("minutes", "covered_hours", "uncovered_hours"), [(60, 1.0, 3.0), (15, 1.0, 0.0), (30, 1.0, 1.0)]
+)
 def test_hour_of_a_reserved_instance_is_shared_by_instances_that_run_at_the_same_time(
     minutes: int, covered_hours: float, uncovered_hours: float
 ) -> None:
