@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from cli.terminal.stderr import print_errors
 
 if TYPE_CHECKING:
-    from shared.report.costs.daily_report import DailyReport
+    from cli.cost.commitments.document import CommitmentsDocument
+    from cli.cost.commitments.usage import CommitmentUsage
+    from cli.cost.page import CostTotals
+    from shared.report.costs.cost_ledger import CostLedger
     from shared.state.cluster_state import ClusterState
 
 DESCRIPTION: Final = """Show what nodes cost: per day, and per NodePool, instance type, capacity type or label; also the
@@ -23,12 +26,14 @@ EXAMPLES: Final = """examples:
   joiner cost --days 7 --by type --journal s3://joiner-prod-bucket
   joiner cost --context prod --instance-types catalogue.json
                                                  today, from the nodes of a live cluster
+  joiner cost --commitments commitments.yaml     and what Savings Plans and Reserved Instances cover today, by hour
   joiner cost --by label -o json | jq '.parts[] | {name, usd}'
 
 --by label requires the setting cost-label, such as `cost-label: billing-team` in clusters/CLUSTER.yaml, or --label KEY
 for a live cluster.
 A disruption command saves from its completion to the end of the day. Idle cost is the share of a node's price for
 allocatable resources that no pod requests; 1 CPU has the same weight as 7.5 GiB of memory.
+--commitments requires the cost ledger of today (costs/today.json), or --context.
 
 docs/reference/output.md lists the fields of -o json and -o yaml.
 
@@ -59,6 +64,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help=f"number of days to show (default: {DEFAULT_DAYS})",
     )
     parser.add_argument("--by", choices=get_args(By), default="pool", help="grouping (default: pool)")
+    parser.add_argument(
+        "--commitments",
+        metavar="FILE",
+        help="Savings Plans and Reserved Instances of the account, JSON or YAML (docs/guide/money.md): also show what "
+        "they cover today, hour by hour (default: none)",
+    )
     parser.add_argument("--label", metavar="KEY", default="", help="node label for --by label in a live cluster")
     add_cluster_arguments(parser)
     parser.add_argument("--instance-types", metavar="FILE", help="catalog with prices, for a live cluster")
@@ -79,23 +90,30 @@ def run(args: argparse.Namespace) -> int:
         read_cost_reports,
         with_today,
     )
+    from cli.cost.page import sum_costs  # noqa: PLC0415
     from cli.terminal.errors import InputError  # noqa: PLC0415
 
     now = datetime.now(UTC)
     try:
+        commitments = _read_commitments(args.commitments)
         costs = read_cost_reports(source, args.days) if source else CostReports()
         if is_live:
             costs = with_today(costs, *_read_live_cluster(args, now), now)
     except InputError as error:
-        return print_errors("cost", [str(error)])
+        return print_errors("cost", str(error).splitlines())
     days = costs.days[-args.days :]
     if not days:
         return print_errors(
             "cost",
             [*costs.messages, f"{source}: no cost reports yet; Joiner writes the first report after midnight UTC"],
         )
-    sys.stdout.write(_render_output(days, args))
-    return print_errors("cost", costs.messages)
+    usage, messages = None, list(costs.messages)
+    if commitments is not None and costs.ledger is None:
+        messages.append("--commitments: costs/today.json is missing: it has the hours of each node")
+    elif commitments is not None and costs.ledger is not None:
+        usage = _compute_usage(commitments, costs.ledger)
+    sys.stdout.write(_render_output(sum_costs(days, args.by, usage), args))
+    return print_errors("cost", messages)
 
 
 def _read_live_cluster(args: argparse.Namespace, now: datetime) -> tuple["ClusterState", str]:
@@ -110,13 +128,31 @@ def _read_live_cluster(args: argparse.Namespace, now: datetime) -> tuple["Cluste
     return ClusterState(read_priced_input(args, is_live=True, now=now)[1]), args.label
 
 
-def _render_output(days: "tuple[DailyReport, ...]", args: argparse.Namespace) -> str:
-    from cli.cost.page import build_cost_document, render_cost_page, sum_costs  # noqa: PLC0415
+def _read_commitments(file: str | None) -> "CommitmentsDocument | None":
+    """Read the commitments document *file*; None if there is none.
+
+    Raises:
+        InputError: The document cannot be read, or has errors.
+    """
+    if file is None:
+        return None
+    from cli.cost.commitments.document import read_commitments  # noqa: PLC0415 - --help needs none of it
+
+    return read_commitments(file)
+
+
+def _compute_usage(commitments: "CommitmentsDocument", ledger: "CostLedger") -> "CommitmentUsage":
+    from cli.cost.commitments.usage import compute_commitment_usage  # noqa: PLC0415 - --help needs none of it
+
+    return compute_commitment_usage(commitments, ledger)
+
+
+def _render_output(cost_totals: "CostTotals", args: argparse.Namespace) -> str:
+    from cli.cost.page import build_cost_document, render_cost_page  # noqa: PLC0415
     from cli.planning.table import TableOptions  # noqa: PLC0415
     from cli.terminal.output_format import encode_output  # noqa: PLC0415
     from cli.terminal.text import choose_palette, get_terminal_width  # noqa: PLC0415
 
-    cost_totals = sum_costs(days, args.by)
     if args.output != "table":
         return encode_output(build_cost_document(cost_totals), args.output)
     display = TableOptions(width=None if args.wide else get_terminal_width(sys.stdout), is_whole=args.is_whole)

@@ -26,6 +26,7 @@ class CostReports(msgspec.Struct, frozen=True, kw_only=True):
     days: tuple[DailyReport, ...] = ()
     """Oldest first; the last one may be today's, up to now."""
     ledger: CostLedger | None = None
+    """The ledger of today; None if there is none."""
     messages: tuple[str, ...] = ()
     """The files that cannot be read, with the reason."""
 
@@ -47,13 +48,10 @@ def with_today(cost_reports: CostReports, cluster_state: ClusterState, label: st
         ledger = CostLedger(since=today, until=today)
     last_report = cost_reports.days[-1] if cost_reports.days else None
     label_key = label or (last_report.label if last_report is not None else "")
-    today_report = build_daily_report(
-        bill_until(ledger, (), cluster_state, label_key, now),
-        last_report.cluster if last_report is not None else "",
-        label_key,
-    )
+    ledger = bill_until(ledger, (), cluster_state, label_key, now)
+    today_report = build_daily_report(ledger, last_report.cluster if last_report is not None else "", label_key)
     earlier_reports = (report for report in cost_reports.days if report.day != today_report.day)
-    return msgspec.structs.replace(cost_reports, days=(*earlier_reports, today_report), ledger=None)
+    return msgspec.structs.replace(cost_reports, days=(*earlier_reports, today_report), ledger=ledger)
 
 
 def _read_folder(source: str, max_days: int) -> CostReports:

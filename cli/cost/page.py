@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
+from cli.cost.commitments.page import build_usage_document, render_usage
+from cli.cost.commitments.usage import CommitmentUsage
 from cli.planning.table import TableOptions
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
@@ -32,15 +34,23 @@ class CostTotals(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     parts: tuple[CostBreakdown, ...]
     """Most expensive first."""
+    commitments: CommitmentUsage | None = None
+    """None: no commitments document was given."""
 
     def sum_days(self, amount: Callable[[DailyReport], float]) -> float:
         """Return the sum of *amount* over the days."""
         return round(sum(map(amount, self.days)), 6)
 
 
-def sum_costs(days: tuple[DailyReport, ...], group_key: str) -> CostTotals:
+def sum_costs(days: tuple[DailyReport, ...], group_key: str, commitments: CommitmentUsage | None = None) -> CostTotals:
     """Sum *days*, grouped *group_key* one of `GROUP_KEYS`."""
-    return CostTotals(days=days, group_key=group_key, label=days[-1].label, parts=compute_breakdown(days, group_key))
+    return CostTotals(
+        days=days,
+        group_key=group_key,
+        label=days[-1].label,
+        parts=compute_breakdown(days, group_key),
+        commitments=commitments,
+    )
 
 
 def _build_node_document(node: ExpensiveNode) -> dict[str, Any]:
@@ -74,6 +84,11 @@ def build_cost_document(cost_totals: CostTotals) -> dict[str, Any]:
         "label": cost_totals.label,
         "parts": [msgspec.to_builtins(part) for part in cost_totals.parts],
         "mostExpensiveNodes": [_build_node_document(node) for node in cost_totals.days[-1].most_expensive_nodes],
+        **(
+            {"commitments": build_usage_document(cost_totals.commitments)}
+            if cost_totals.commitments is not None
+            else {}
+        ),
     }
 
 
@@ -96,6 +111,7 @@ def render_cost_page(cost_totals: CostTotals, palette: Palette, display: TableOp
         _render_parts(cost_totals, palette, display),
         _render_days(cost_totals, palette, display),
         _render_expensive_nodes(cost_totals.days[-1], palette, display),
+        render_usage(cost_totals.commitments, palette, display) if cost_totals.commitments is not None else (),
     )
     blocks = [lines for part in parts if (lines := list(part))]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
