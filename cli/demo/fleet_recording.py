@@ -30,6 +30,12 @@ _NODE_CLAIMS: Final = "nodeclaims.karpenter.sh"
 _KINDS_BY_FIELD: Final = {resource_kind.field: resource_kind for resource_kind in RESOURCE_KINDS}
 _DECISION_KIND_BY_SOURCE: Final[dict[str, DecisionKind]] = {"you": "deploy", "fault": "fault"}
 """Kinds of the decisions that the journal does not contain, by the source of their timeline entry."""
+_FAULT_NAMES: Final = {
+    "interruptSpot": "Spot interruption of",
+    "rebalance": "Rebalance recommendation for",
+    "kill": "Instance terminated outside of Joiner:",
+    "maintenance": "EC2 maintenance of",
+}
 
 
 class SimulationRecorder:
@@ -92,9 +98,9 @@ class SimulationRecorder:
                 source=FleetSource(
                     kind="demo",
                     cluster=world.cluster_name,
-                    title=f"{played.scenario.name}: {played.scenario.says}",
+                    title=f"Joiner demo: {played.scenario.name}",
                     generated_at=convert_to_milliseconds(generated_at),
-                    notes=("Simulated cloud and cluster. Prices are synthetic.",),
+                    notes=(played.scenario.says, "Simulated cloud and cluster. Prices are synthetic."),
                 ),
                 start=played.started_at,
                 end=now,
@@ -145,6 +151,12 @@ def _list_events(played: ScenarioResult) -> Iterator[FleetDecision]:
                 id="",
                 function=moment.source,
                 kind=_DECISION_KIND_BY_SOURCE[moment.source],
-                title=moment.message,
+                title=_describe_fault(moment.message) if moment.source == "fault" else moment.message,
                 lines=(moment.reason,) if moment.reason else (),
             )
+
+
+def _describe_fault(message: str) -> str:
+    """Return *message* with the field's words for the kind of a fault of a scenario."""
+    kind, _, object_name = message.partition(" ")
+    return f"{_FAULT_NAMES[kind]} {object_name}" if kind in _FAULT_NAMES else message

@@ -65,7 +65,10 @@ def build_fleet_document(inputs: FleetInputs) -> FleetDocument:
     nodes = [*_complete_nodes(inputs.nodes, evidence)]
     index = ObjectIndex(nodes, inputs.pods, evidence.node_records)
     decisions = sorted(
-        [*build_fleet_decisions(evidence.cycles, index, inputs.replay_source), *inputs.decisions],
+        [
+            *build_fleet_decisions(evidence.cycles, index, evidence.node_records, inputs.replay_source),
+            *inputs.decisions,
+        ],
         key=lambda decision: decision.t,
     )
     markers = sorted(

@@ -41,6 +41,8 @@ class JournalDecision(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """launch, terminate, consolidate, drift, empty, expire, interrupt, repair, refuse, evict, fault or other."""
     summary: str
+    step: str = ""
+    """created, launched, deleted, terminated or evicted; the phase of a disruption command; "" for other decisions."""
     reason: str = ""
     objects: tuple[tuple[str, str], ...] = ()
     """The objects that it is about, as pairs (kind, name)."""
@@ -106,6 +108,7 @@ def _iterate_result_decisions(cycle: Cycle, result: ActionResult) -> Iterator[Jo
                     cycle=cycle,
                     kind="launch",
                     summary=f"NodeClaim {action.claim.name} created for {pods_text}",
+                    step="created",
                     reason=reason,
                     objects=(("NodeClaim", action.claim.name), *(("Pod", pod) for pod in action.pods)),
                 )
@@ -114,6 +117,7 @@ def _iterate_result_decisions(cycle: Cycle, result: ActionResult) -> Iterator[Jo
                     cycle=cycle,
                     kind=_classify_deletion(cycle.entry.function, reason),
                     summary=f"NodeClaim {action.name} deleted",
+                    step="deleted",
                     reason=reason,
                     objects=(("NodeClaim", action.name),),
                 )
@@ -122,6 +126,7 @@ def _iterate_result_decisions(cycle: Cycle, result: ActionResult) -> Iterator[Jo
                     cycle=cycle,
                     kind="terminate",
                     summary=f"{', '.join(action.instance_ids)} terminated",
+                    step="terminated",
                     reason=reason,
                     objects=tuple(("Instance", instance_id) for instance_id in action.instance_ids),
                 )
@@ -151,6 +156,7 @@ def _iterate_evictions(cycle: Cycle) -> Iterator[JournalDecision]:
             cycle=cycle,
             kind="evict",
             summary=f"{format_count(len(pods), 'pod')} evicted from {node}",
+            step="evicted",
             reason=reason,
             objects=(("Node", node), *(("Pod", pod) for pod in pods)),
         )
@@ -163,6 +169,7 @@ def _iterate_note_decisions(cycle: Cycle, note: DecisionNote) -> Iterator[Journa
             cycle=cycle,
             kind=_KIND_BY_METHOD.get(note.name.partition("-")[0], "other"),
             summary=f"command {note.name} {note.verdict}",
+            step=note.verdict,
             reason=note.reason,
             objects=(("Command", note.name), *nodes, *(("NodeClaim", claim) for claim in note.replaced_by)),
             saves_usd_per_hour=note.usd_per_hour or None,
@@ -182,6 +189,7 @@ def _iterate_note_decisions(cycle: Cycle, note: DecisionNote) -> Iterator[Journa
             cycle=cycle,
             kind="launch",
             summary=f"NodeClaim {note.name} launched",
+            step="launched",
             reason=note.reason,
             objects=(("NodeClaim", note.name),),
         )

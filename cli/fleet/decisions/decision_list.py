@@ -1,10 +1,11 @@
 """The decisions and markers of a fleet document, from the decisions of a journal."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, cast, get_args
 
 from cli.explain.node_records import NodeRecord
+from cli.fleet.decisions.decision_titles import build_decision_title, build_offering_text
 from cli.fleet.decisions.object_index import ObjectIndex
 from cli.fleet.document.fleet_decisions import DecisionKind, FleetDecision, FleetMarker, MarkerKind
 from cli.fleet.document.json_format import convert_to_milliseconds
@@ -14,8 +15,6 @@ from shared.model.core.formatting import format_usd_per_hour
 
 _REPLAYABLE_FUNCTIONS: Final = ("provision", "disrupt", "interrupt", "lifecycle", "catalog")
 _MAX_LISTED_PODS: Final = 20
-_MAX_REASON_IN_TITLE: Final = 40
-"""Length of a reason that still fits in the title."""
 _MARKER_KIND_BY_DECISION_KIND: Final[dict[DecisionKind, MarkerKind]] = {
     "interrupt": "interruption",
     "fault": "failure",
@@ -23,30 +22,35 @@ _MARKER_KIND_BY_DECISION_KIND: Final[dict[DecisionKind, MarkerKind]] = {
 }
 
 
-def build_fleet_decisions(cycles: Iterable[Cycle], index: ObjectIndex, replay_source: str) -> list[FleetDecision]:
+def build_fleet_decisions(
+    cycles: Iterable[Cycle], index: ObjectIndex, records: Sequence[NodeRecord], replay_source: str
+) -> list[FleetDecision]:
     """Return the decisions, oldest first; *replay_source* is the value of ``--journal``, "" if there is none."""
-    return [_build_decision(decision, index, replay_source) for decision in list_journal_decisions(cycles)]
+    records_by_name = {name: record for record in records for name in record.list_names()}
+    return [
+        _build_decision(decision, index, records_by_name, replay_source) for decision in list_journal_decisions(cycles)
+    ]
 
 
-def _build_decision(decision: JournalDecision, index: ObjectIndex, replay_source: str) -> FleetDecision:
+def _build_decision(
+    decision: JournalDecision,
+    index: ObjectIndex,
+    records_by_name: Mapping[tuple[str, str], NodeRecord],
+    replay_source: str,
+) -> FleetDecision:
     entry = decision.cycle.entry
     return FleetDecision(
         t=convert_to_milliseconds(entry.at),
         id=decision.cycle.key,
         function=entry.function,
         kind=cast("DecisionKind", decision.kind if decision.kind in get_args(DecisionKind) else "other"),
-        title=_build_title(decision),
+        title=build_decision_title(decision, records_by_name),
         lines=tuple(_list_lines(decision)),
         nodes=index.find_nodes(decision.objects, entry.at),
         pods=index.find_pods(decision.objects, entry.at),
         saves_usd_per_hour=decision.saves_usd_per_hour,
         replay=build_replay_command(decision.cycle, replay_source) or None,
     )
-
-
-def _build_title(decision: JournalDecision) -> str:
-    is_short = decision.reason and len(decision.reason) <= _MAX_REASON_IN_TITLE
-    return f"{decision.summary}: {decision.reason}" if is_short else decision.summary
 
 
 def _list_lines(decision: JournalDecision) -> Iterator[str]:
@@ -58,6 +62,7 @@ def _list_lines(decision: JournalDecision) -> Iterator[str]:
         yield f"pods: {listed_pods}" + (f" and {len(pods) - _MAX_LISTED_PODS} more" if pods[_MAX_LISTED_PODS:] else "")
     if decision.saves_usd_per_hour:
         yield f"saves {format_usd_per_hour(decision.saves_usd_per_hour)}"
+    yield decision.summary
     yield f"function {decision.cycle.entry.function}, invoked by {decision.cycle.entry.trigger}"
 
 
@@ -79,7 +84,7 @@ def build_fleet_markers(
 
 def _list_record_markers(records: Iterable[NodeRecord]) -> Iterator[FleetMarker]:
     for record in records:
-        offering = " ".join(filter(None, (record.instance_type, record.capacity_type))) or "instance"
+        offering = build_offering_text(record) or "instance"
         if record.launched_at is not None and record.asked_at is not None:
             yield _build_marker(record.launched_at, "launch", f"{offering} launched", record.asked_why)
         if record.terminated_at is not None:

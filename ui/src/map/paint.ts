@@ -5,7 +5,7 @@ import { fitSquares } from "./cells";
 import { Box, GroupBox, HEADER } from "./layout";
 import { PENDING_COLOR, SURFACES } from "./palette";
 import { PodsByNode, Scene } from "./scene";
-import { FONT, PodPlaces, fitText, paintFrame, paintNode, tileBox } from "./tile";
+import { FONT, PodPlaces, fitText, paintNode, tileBox } from "./tile";
 
 type Context = CanvasRenderingContext2D;
 
@@ -42,7 +42,7 @@ export class MapPainter implements PodPlaces {
     this.paintCounts(context, scene);
     this.paintPending(context, scene);
     const changed = this.findChanged(scene, isNew);
-    this.paintFreeSlots(context, scene, changed);
+    this.clearSlots(context, scene, changed);
     for (const node of changed) if (isPresent(scene.state.nodeStates[node])) paintNode(context, scene, this, node);
     context.globalAlpha = 1;
   }
@@ -85,6 +85,7 @@ export class MapPainter implements PodPlaces {
     });
     layout.groups.forEach((group, i) => {
       if (counts[i] === this.drawnCounts[i]) return;
+      if (counts[i] === 0 || this.drawnCounts[i] === 0) this.paintInside(context, scene, group, counts[i] === 0 ? "no nodes now" : "");
       const [x, y] = [group.x + scene.originX, group.y + scene.originY];
       context.font = `600 12.5px ${FONT}`;
       const left = x + 18 + context.measureText(fitText(context, group.label, group.width - 90)).width;
@@ -97,12 +98,25 @@ export class MapPainter implements PodPlaces {
     this.drawnCounts = counts;
   }
 
-  /** Clear the places of *nodes*, and outline the places without a node: the fleet had or gets nodes there. */
-  private paintFreeSlots(context: Context, scene: Scene, nodes: number[]): void {
+  /** Clear a group below its header, and write *text* in its middle; all tiles of the group are drawn later. */
+  private paintInside(context: Context, scene: Scene, group: GroupBox, text: string): void {
     const surface = SURFACES[scene.theme];
+    const [x, y] = [group.x + scene.originX, group.y + scene.originY];
+    context.fillStyle = surface.group;
+    context.fillRect(x + 2, y + HEADER, group.width - 4, group.height - HEADER - 3);
+    context.font = `12.5px ${FONT}`;
+    context.fillStyle = surface.muted;
+    const left = x + (group.width - context.measureText(text).width) / 2;
+    if (text) context.fillText(text, left, y + HEADER + (group.height - HEADER) / 2 - 6);
+  }
+
+  /** Clear the places of *nodes* in groups that have nodes. Nodes of equal size that follow each other share a place. */
+  private clearSlots(context: Context, scene: Scene, nodes: number[]): void {
+    context.fillStyle = SURFACES[scene.theme].group;
     for (const node of nodes) {
-      const isFree = !isPresent(scene.state.nodeStates[node]);
-      paintFrame(context, tileBox(scene, node), isFree ? surface.groupLine : surface.group, surface.group);
+      if (this.drawnCounts[scene.layout.groupOf[node]] === 0) continue;
+      const { x, y, width, height } = tileBox(scene, node);
+      context.fillRect(x, y, width, height);
     }
   }
 

@@ -67,12 +67,15 @@ function useDocument(first: FleetDocument, server: Server | null, clock: Clock):
   const [isConnected, setIsConnected] = useState(true);
   useEffect(() => {
     if (!server || !first.source.live) return;
+    let shown = first;
     void server.listen((next) => {
-      const follows = clock.t >= clock.end;
+      const follows = clock.t >= shown.end;
+      shown = next;
       clock.start = next.start;
       clock.end = Math.max(next.end, next.start + 1000);
       setCurrent(next);
       if (follows) clock.seek(clock.end);
+      else if (clock.t < clock.start) clock.seek(clock.start);
     }, setIsConnected);
   }, [server]);
   return [current, isConnected];
@@ -148,7 +151,7 @@ function useLinks(page: PageContext, setMap: PageContext["setMap"]): void {
     let timer = 0;
     const write = () => {
       timer = 0;
-      const isLive = fleet.document.source.live && clock.t >= clock.end;
+      const isLive = fleet.document.source.live && clock.t >= fleet.document.end;
       history.replaceState(null, "", writeLink({ t: isLive ? null : clock.t, selection, map }));
     };
     const later = () => {

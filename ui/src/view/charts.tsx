@@ -61,8 +61,10 @@ function Plot({ spec, visible, setHovered }: { spec: ChartSpec; visible: number[
     const line = document.createElement("div");
     line.className = "now-line";
     plot.over.append(line);
+    // Reading the width at each move would compute the layout of the page at each frame.
+    const plotWidth = plot.over.clientWidth;
     const move = (t: number) => {
-      line.style.transform = `translateX(${((t - fleet.start) / (fleet.end - fleet.start)) * plot.over.clientWidth}px)`;
+      line.style.transform = `translateX(${((t - fleet.start) / (fleet.end - fleet.start)) * plotWidth}px)`;
     };
     const timeAt = (event: MouseEvent) => plot.posToVal(event.clientX - plot.over.getBoundingClientRect().left, "x");
     plot.over.addEventListener("mousemove", (event) => set.current(timeAt(event)));

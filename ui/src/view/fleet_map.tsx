@@ -120,6 +120,7 @@ export function FleetMap() {
       }
       const marks = hovered >= 0 || focused >= 0 || selected >= 0 || selectedPod >= 0 || flights.isActive;
       if (!marks && !isMarked) return;
+      above.canvas.classList.toggle("blank", !marks);
       isMarked = marks;
       above.clearRect(0, 0, width, height);
       flights.paint(above, painter.podX, painter.podY, now, PENDING_COLOR[theme]);
