@@ -1,7 +1,7 @@
 """An embedded world whose functions run in processes of their own and take time, and the meter of their calls."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -45,6 +45,11 @@ class MeteredInvocation(msgspec.Struct, kw_only=True):
         return sum(count for name, count in self.calls.items() if name.startswith("kube."))
 
     @property
+    def kube_writes(self) -> int:
+        """Number of requests that changed the cluster."""
+        return sum(self.calls[f"kube.{method}"] for method in ("create", "patch", "delete"))
+
+    @property
     def aws_requests(self) -> int:
         """Number of calls to AWS; each page of a Describe call would be one more."""
         return sum(self.calls.values()) - self.kube_requests
@@ -57,7 +62,7 @@ class ScaleWorld(EmbeddedWorld):
         """Deploy the stack; a response takes *latency*."""
         self.latency, self.takes_time = latency, True
         self.invocations: list[MeteredInvocation] = []
-        """The invocations since `forget_invocations`, oldest first."""
+        """The measured invocations, oldest first; a scenario clears the list before it measures."""
         self.on_call: Callable[[str, Call, float], None] = lambda _function, _call, _elapsed: None
         """Called with function, call and seconds since the start of the invocation, after each call."""
         self._containers: dict[str, Container] = {}
@@ -143,11 +148,6 @@ class ScaleWorld(EmbeddedWorld):
         del function, event
         usage = self.invocations[-1].usage
         return timedelta(seconds=usage.lambda_seconds) if self.takes_time and usage is not None else timedelta()
-
-
-def get_function_settings(world: ScaleWorld) -> Mapping[str, tuple[int, timedelta]]:
-    """Return memory in MB and timeout of each function."""
-    return {function.name: (function.memory_mb, function.timeout) for function in world.wiring.functions}
 
 
 def _count_body_bytes(values: tuple[object, ...]) -> int:

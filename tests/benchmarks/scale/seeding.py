@@ -24,7 +24,9 @@ NODE_TYPES: Final[dict[Fill, tuple[str, ...]]] = {"full": ("m5.4xlarge",), "half
 POD_SIZES: Final = (("100m", "128Mi"), ("250m", "512Mi"), ("500m", "1Gi"), ("1", "2Gi"), ("700m", "4Gi"))
 """Thirty pods of these sizes request 15.3 of the 15.89 CPU of an m5.4xlarge."""
 SETTLE_TIME: Final = timedelta(minutes=12)
+MAX_SETTLING_INVOCATIONS: Final = 8
 NODE_AGE: Final = timedelta(hours=2)
+REPLICA_SETS: Final = "replicasets.apps"
 CLAIMS: Final = "nodeclaims.karpenter.sh"
 CSI_NODES: Final = "csinodes.storage.k8s.io"
 
@@ -45,14 +47,26 @@ def build_filled_world(
     """Return a world with *node_count* more nodes than its prototypes, each with `PODS_PER_NODE` running pods."""
     world = ScaleWorld(latency)
     prototypes = _launch_prototypes(world, NODE_TYPES[fill], consolidate_after)
-    deployment_count = max(node_count * PODS_PER_NODE // PODS_PER_DEPLOYMENT, 1)
+    # A multiple of the number of sizes: so each node has as many pods of each size.
+    deployment_count = max(node_count * PODS_PER_NODE // PODS_PER_DEPLOYMENT // len(POD_SIZES), 1) * len(POD_SIZES)
     replica_sets = _create_deployments(world, deployment_count)
     seeder = _Seeder(world, replica_sets)
     for number in range(node_count):
         seeder.add_node(number, prototypes[number % len(prototypes)])
     for replica_set in replica_sets:
         seeder.set_replicas(replica_set)
+    _settle(world)
     return world
+
+
+def _settle(world: ScaleWorld) -> None:
+    """Let the functions update the copies: annotations and conditions that differ from node to node."""
+    for _ in range(MAX_SETTLING_INVOCATIONS):
+        world.invoke("lifecycle")
+        if not any(invocation.kube_writes for invocation in world.invocations[-1:]):
+            break
+    world.restart_containers()
+    world.invocations.clear()
 
 
 def _launch_prototypes(world: ScaleWorld, types: tuple[str, ...], consolidate_after: str) -> list[Prototype]:
@@ -79,7 +93,10 @@ def _launch_prototypes(world: ScaleWorld, types: tuple[str, ...], consolidate_af
             "karpenter.sh/capacity-type": capacity_type,
             "topology.kubernetes.io/zone": zone,
         }
-        pod_spec = {"nodeSelector": selector, "containers": [manifests.build_container("15" if "4x" in node_type else "30")]}
+        pod_spec = {
+            "nodeSelector": selector,
+            "containers": [manifests.build_container("15" if "4x" in node_type else "30")],
+        }
         world.apply([manifests.build_workload("Deployment", names[-1], pod_spec, replicas=1)])
     world.run(SETTLE_TIME)
     pods = {pod["metadata"]["labels"]["app"]: pod for pod in world.cluster.list_pods("default")}
@@ -111,8 +128,15 @@ def _create_deployments(world: ScaleWorld, count: int) -> list[Object]:
         if number % 10 == 0:
             world.apply([manifests.build_pod_budget(f"app-{number}", maxUnavailable="25%")])
     world.run(timedelta(seconds=5))
-    replica_sets = (item for item in world.cluster.api.list("replicasets.apps") if item["spec"]["replicas"] == 0)
-    return sorted(replica_sets, key=lambda item: int(item["spec"]["template"]["metadata"]["labels"]["app"][4:]))
+    return list_replica_sets(world)
+
+
+def list_replica_sets(world: ScaleWorld) -> list[Object]:
+    """Return the ReplicaSets of the seeded Deployments, in the order of their numbers."""
+    apps = {
+        item["spec"]["template"]["metadata"]["labels"]["app"]: item for item in world.cluster.api.list(REPLICA_SETS)
+    }
+    return [apps[f"app-{number}"] for number in range(len(apps)) if f"app-{number}" in apps]
 
 
 class _Seeder:
@@ -128,9 +152,14 @@ class _Seeder:
     def add_node(self, number: int, prototype: Prototype) -> None:
         world, registry = self._world, self._world.cloud.instances
         original = registry.find(prototype.instance_id)
-        pool = world.cloud.pools.get_pool(original.launch_spec.instance_type, original.subnet.zone, original.launch_spec.capacity_type)
+        pool = world.cloud.pools.get_pool(
+            original.launch_spec.instance_type, original.subnet.zone, original.launch_spec.capacity_type
+        )
         claim_name = f"default-{number:05d}"
-        tags = tuple((key, claim_name if value == prototype.claim["metadata"]["name"] else value) for key, value in original.tags.items())
+        tags = tuple(
+            (key, claim_name if value == prototype.claim["metadata"]["name"] else value)
+            for key, value in original.tags.items()
+        )
         launch_spec = msgspec.structs.replace(original.launch_spec, tags=tags)
         instance = registry.adopt(launch_spec, original.subnet, pool, NODE_AGE)
         names = {
