@@ -135,7 +135,7 @@ class _RemotePort:
     def __init__(self, invocation: _Invocation, name: str) -> None:
         self._invocation, self._name = invocation, name
 
-    def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - stands for any port
+    def __getattr__(self, method: str) -> Any:
         return lambda *arguments, **keyword_arguments: self._invocation.call(
             self._name, method, *arguments, **keyword_arguments
         )

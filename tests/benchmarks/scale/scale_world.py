@@ -9,8 +9,8 @@ import msgspec
 
 from shared.ports.kubernetes import WatchEvents
 from shared.ports.world import World
-from sim.lambda_runtime.invocation import Event
-from sim.lambda_runtime.runtime import LambdaRuntime
+from sim.lambda_runtime.invocation import Event, HandleFunction
+from sim.lambda_runtime.runtime import LambdaRuntime, import_handle
 from sim.lambda_runtime.stack_template.synthesis import (
     ACTIVE_SETTINGS,
     UNLIMITED_LAUNCHES_SETTINGS,
@@ -56,11 +56,13 @@ class MeteredInvocation(msgspec.Struct, kw_only=True):
 
 
 class ScaleWorld(EmbeddedWorld):
-    """A world of which each function is a process."""
+    """A world of which each function can be a process."""
 
     def __init__(self, latency: timedelta) -> None:
-        """Deploy the stack; a response takes *latency*."""
+        """Deploy the stack; a response takes *latency* while the world is measured."""
         self.latency, self.takes_time = latency, True
+        self.is_measured = False
+        """Whether functions run in processes of their own, and are measured; else they run here, which is faster."""
         self.invocations: list[MeteredInvocation] = []
         """The measured invocations, oldest first; a scenario clears the list before it measures."""
         self.on_call: Callable[[str, Call, float], None] = lambda _function, _call, _elapsed: None
@@ -88,12 +90,13 @@ class ScaleWorld(EmbeddedWorld):
             RuntimeError: the invocation failed.
         """
         self.takes_time = False
+        self.is_measured = True
         self.runtime.invoke(function, EVENT)
         self.takes_time = True
-        invocation = self.invocations[-1]
-        if invocation.usage is None or invocation.usage.error:
-            raise RuntimeError(f"{function}: {invocation.usage and invocation.usage.error}")
-        return invocation
+        finished = self.runtime.invocations[-1]
+        if finished.outcome != "ok":
+            raise RuntimeError(f"{function}: {finished.error}")
+        return self.invocations[-1]
 
     def restart_containers(self) -> None:
         """Stop all containers: the next invocation of each function is a cold start."""
@@ -101,7 +104,9 @@ class ScaleWorld(EmbeddedWorld):
             container.stop()
         self._containers.clear()
 
-    def _load_handle(self, handler: str) -> Callable[[dict[str, Any], World], dict[str, object]]:
+    def _load_handle(self, handler: str) -> HandleFunction:
+        if not self.is_measured:
+            return import_handle(handler)
         function = next(function for function in self.wiring.functions if function.handler == handler)
 
         def handle(event: dict[str, Any], world: World) -> dict[str, object]:
@@ -146,8 +151,12 @@ class ScaleWorld(EmbeddedWorld):
 
     def _get_duration(self, function: str, event: Event) -> timedelta:
         del function, event
-        usage = self.invocations[-1].usage
-        return timedelta(seconds=usage.lambda_seconds) if self.takes_time and usage is not None else timedelta()
+        usage = self.invocations[-1].usage if self.invocations else None
+        return (
+            timedelta(seconds=usage.lambda_seconds)
+            if self.takes_time and self.is_measured and usage is not None
+            else timedelta()
+        )
 
 
 def _count_body_bytes(values: tuple[object, ...]) -> int:

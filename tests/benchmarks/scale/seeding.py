@@ -6,11 +6,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-
 from sim.cluster.kubelet.node_boot_data import NodeBoot
 from sim.world import manifests
 from tests.benchmarks import population
-from tests.benchmarks.scale.scale_world import ScaleWorld
+from tests.benchmarks.scale.scale_world import EVENT, ScaleWorld
 
 Object = dict[str, Any]
 Fill = Literal["full", "half"]
@@ -60,13 +59,14 @@ def build_filled_world(
 
 
 def _settle(world: ScaleWorld) -> None:
-    """Let the functions update the copies: annotations and conditions that differ from node to node."""
+    """Let lifecycle update the copies: annotations and conditions that differ from node to node."""
+    world.takes_time = False
     for _ in range(MAX_SETTLING_INVOCATIONS):
-        world.invoke("lifecycle")
-        if not any(invocation.kube_writes for invocation in world.invocations[-1:]):
+        revision = world.cluster.api.revision
+        world.runtime.invoke("lifecycle", EVENT)
+        if world.cluster.api.revision == revision:
             break
-    world.restart_containers()
-    world.invocations.clear()
+    world.takes_time = True
 
 
 def _launch_prototypes(world: ScaleWorld, types: tuple[str, ...], consolidate_after: str) -> list[Prototype]:
@@ -245,7 +245,7 @@ _UNSCHEDULABLE_STATUS: Final = {
 }
 
 
-def _replace_strings(value: Any, names: dict[str, str]) -> Any:  # noqa: ANN401 - any JSON value
+def _replace_strings(value: Any, names: dict[str, str]) -> Any:
     """Return a copy of *value* in which the strings that are keys of *names* are replaced."""
     if isinstance(value, dict):
         return {key: _replace_strings(item, names) for key, item in value.items()}
