@@ -25,10 +25,11 @@ COMMANDS: Final = {
     "resume": "end a pause",
     "status": "show nodes, cost, pending pods and problems",
     "top": "list nodes, most expensive first, and refresh the list",
+    "ui": "show the fleet on an interactive page: map, timeline, charts, reasons, what-if",
     "uninstall": "remove all nodes of Joiner from a cluster, before `cdk destroy`",
 }
 COMMAND_GROUPS: Final = {
-    "Inspect": ("status", "top", "cost", "explain", "drift", "report", "replay", "history"),
+    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history"),
     "Plan": ("plan", "consolidate", "rebalance", "catalog", "nodeclass"),
     "Control": ("pause", "resume"),
     "Check": ("doctor", "audit", "lint"),

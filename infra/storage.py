@@ -18,6 +18,8 @@ SNAPSHOT_PREFIX: Final = "snapshot/"
 CATALOG_PREFIX: Final = "catalogue/"
 MARKET_PREFIX: Final = "market/"
 COST_REPORT_PREFIX: Final = "costs/"
+LIST_PREFIX: Final = "lists/"
+"""The lists that functions store for each other, with the setting `shared-cache`."""
 COST_REPORT_DAYS: Final = 400
 """Retention of a daily report, so that a month can be compared with the same month of the previous year."""
 CATALOG_DAYS: Final = 90
@@ -97,6 +99,12 @@ class State(Construct):
                 id="costs",
                 prefix=COST_REPORT_PREFIX,
                 expiration=cdk.Duration.days(COST_REPORT_DAYS),
+                noncurrent_version_expiration=cdk.Duration.days(1),
+            ),
+            s3.LifecycleRule(
+                id="lists",
+                prefix=LIST_PREFIX,
+                expiration=cdk.Duration.days(1),
                 noncurrent_version_expiration=cdk.Duration.days(1),
             ),
             s3.LifecycleRule(id="fragments", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),

@@ -2,32 +2,35 @@
 
 import argparse
 import sys
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+from cli.demo.timeline import show_timeline
 from cli.planning.arguments import OutputFormat
+from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.text import (
     Palette,
     choose_palette,
-    format_clock,
     format_seconds,
-    format_timeline_row,
     format_usd_cell,
 )
 from shared.report.journal.journal import JOURNAL_PREFIX
 from sim.scenarios.scenario import MEASURE_DESCRIPTIONS, Scenario, ScenarioError, read_scenario
 
 if TYPE_CHECKING:
+    from cli.demo.fleet_recording import SimulationRecorder
     from sim.scenarios.runner import ActResult, ScenarioResult, ScenarioRunner, TimelineEntry
 
 CLASSIC_SCENARIO: Final = Path(__file__).resolve().parents[2] / "examples" / "scenarios" / "classic.yaml"
 DESCRIPTION: Final = """Run a scenario on a simulated cloud and cluster, with a virtual clock and the deployed function
-handlers. The demo prints a timeline and a table of the acts, and writes a page with plots. It works offline;
-prices are synthetic."""
-COLORS_BY_ACTOR: Final = {"act": "bold", "you": "cyan", "fault": "red", "EC2": "yellow", "cluster": "green"}
+handlers. The demo prints a timeline and a table of the acts, and writes a page that plays them like a film:
+nodes, pods, prices and the reason of each decision. It works offline; prices are synthetic."""
+NO_PAGE: Final = "none"
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +46,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--scenario", type=Path, default=CLASSIC_SCENARIO, metavar="FILE", help="scenario file (YAML)")
     parser.add_argument(
-        "--page", default="demo.html", metavar="FILE", help="path of the page with plots; `none` writes no page"
+        "--page",
+        default="demo.html",
+        metavar="FILE",
+        help="path of the page, which plays the scenario in a browser; `none` writes no page",
     )
     parser.add_argument(
         "--journal", metavar="DIR", help="write the journal to this folder, for `joiner explain`, `replay` and `report`"
@@ -55,60 +61,95 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the scenario; return 0 if every act met its expectations."""
-    from sim.lambda_runtime.stack_template.synthesis import SynthesisError  # noqa: PLC0415 - --help needs none of it
-    from sim.scenarios.runner import ScenarioRunner  # noqa: PLC0415
-
     if args.journal is not None and Path(args.journal, JOURNAL_PREFIX).exists():
         return _report_error(f"{args.journal}: already has a journal: remove it, or choose another folder")
     try:
         scenario = read_scenario(args.scenario)
     except ScenarioError as error:
         return _report_error(str(error))
-    seed = scenario.seed if args.seed is None else args.seed
     palette = choose_palette(sys.stdout)
-    timeline = Timeline(scenario, palette) if args.output == "table" else None
     started_at = perf_counter()
     try:
-        stage = ScenarioRunner(scenario, seed, timeline.print_moment if timeline is not None else _ignore_moment)
-        played = stage.run_scenario()
-    except ScenarioError as error:
-        return _report_error(f"{args.scenario}: {error}")
-    except SynthesisError as error:
-        return _report_error(f"the stack cannot be synthesized: {error}")
+        stage, recorder, played = _run_scenario(args, scenario, palette)
+    except InputError as error:
+        return _report_error(str(error))
     elapsed_seconds = perf_counter() - started_at
     if args.output != "table":
         sys.stdout.write(encode_output(build_play_document(played), args.output))
     else:
         sys.stdout.write(render_act_table(played, elapsed_seconds, palette))
+    messages: list[str] = []
     try:
-        _write_files(args, stage, played, announces_files=timeline is not None)
+        messages += _write_journal(args, stage)
+        if recorder is not None:
+            messages += _write_page(args, recorder, played)
     except OSError as error:
         return _report_error(f"{error.filename}: {error.strerror}")
+    except InputError as error:
+        return _report_error(f"{args.page} was not written: {error}; `--page none` writes no page")
+    if args.output == "table" and messages:
+        sys.stdout.write("\n" + "".join(messages))
     return 0 if played.passed else 1
 
 
-def _write_files(
-    args: argparse.Namespace, stage: "ScenarioRunner", played: "ScenarioResult", *, announces_files: bool
-) -> None:
-    """Write the page, and the bucket with its journal as `aws s3 cp --recursive` would.
+def _run_scenario(
+    args: argparse.Namespace, scenario: Scenario, palette: Palette
+) -> "tuple[ScenarioRunner, SimulationRecorder | None, ScenarioResult]":
+    """Run *scenario*, show its timeline, and record it for the page.
+
+    Raises:
+        InputError: A step cannot be executed, or the stack cannot be synthesized.
+    """
+    from sim.lambda_runtime.stack_template.synthesis import SynthesisError  # noqa: PLC0415 - --help needs none of it
+    from sim.scenarios.runner import ScenarioRunner  # noqa: PLC0415
+
+    seed = scenario.seed if args.seed is None else args.seed
+    try:
+        with show_timeline(scenario, palette) if args.output == "table" else nullcontext() as timeline:
+            stage = ScenarioRunner(scenario, seed, timeline.print_moment if timeline is not None else _ignore_moment)
+            recorder = None if args.page == NO_PAGE else _start_recorder(stage)
+            return stage, recorder, stage.run_scenario()
+    except ScenarioError as error:
+        raise InputError(f"{args.scenario}: {error}") from None
+    except SynthesisError as error:
+        raise InputError(f"the stack cannot be synthesized: {error}") from None
+
+
+def _start_recorder(stage: "ScenarioRunner") -> "SimulationRecorder":
+    from cli.demo.fleet_recording import SimulationRecorder  # noqa: PLC0415 - a demo without a page needs none of it
+
+    return SimulationRecorder(stage)
+
+
+def _write_journal(args: argparse.Namespace, stage: "ScenarioRunner") -> Iterator[str]:
+    """Write the bucket with its journal as `aws s3 cp --recursive` would; yield a message.
 
     Raises:
         OSError: A file cannot be written.
     """
-    messages: list[str] = []
-    if args.journal is not None:
-        for key in stage.world.bucket.list_keys(""):
-            path = Path(args.journal, key)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(stage.world.bucket.get(key))
-        messages.append(f"journal: {args.journal}; see `joiner explain --help`\n")
-    if args.page != "none":
-        from cli.demo.page import render_play_page  # noqa: PLC0415
+    if args.journal is None:
+        return
+    for key in stage.world.bucket.list_keys(""):
+        path = Path(args.journal, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(stage.world.bucket.get(key))
+    yield f"journal: {args.journal}; see `joiner explain --help`\n"
 
-        Path(args.page).write_text(render_play_page(played), encoding="utf-8")
-        messages.append(f"plots: {args.page}\n")
-    if announces_files and messages:
-        sys.stdout.write("\n" + "".join(messages))
+
+def _write_page(args: argparse.Namespace, recorder: "SimulationRecorder", played: "ScenarioResult") -> Iterator[str]:
+    """Write the page, which plays the simulation; yield a message.
+
+    Raises:
+        OSError: The page cannot be written.
+        InputError: The script of the page is not built.
+    """
+    from cli.fleet.document.json_format import encode_fleet_document  # noqa: PLC0415
+    from cli.ui.page import render_fleet_page  # noqa: PLC0415
+
+    document = recorder.build_document(played, args.journal or "", datetime.now(UTC))
+    page = render_fleet_page(f"Joiner: {played.scenario.name}", encode_fleet_document(document))
+    Path(args.page).write_text(page, encoding="utf-8")
+    yield f"page: {args.page}; open it in a browser to watch the {len(played.acts)} acts\n"
 
 
 def _report_error(message: str) -> int:
@@ -118,40 +159,6 @@ def _report_error(message: str) -> int:
 
 def _ignore_moment(moment: "TimelineEntry") -> None:
     del moment
-
-
-class Timeline:
-    """Prints moments as they happen."""
-
-    def __init__(self, scenario: Scenario, palette: Palette) -> None:
-        """Print the header of the table."""
-        self._palette = palette
-        self._started_at: datetime | None = None
-        sys.stdout.write(f"{palette.colorize('bold', scenario.name)}: {scenario.says}\n")
-        header = format_timeline_row("time", "source", "event", "nodes", "pods", "$/h")
-        sys.stdout.write(palette.colorize("dim", header) + "\n")
-
-    def print_moment(self, moment: "TimelineEntry") -> None:
-        """Print one moment."""
-        if self._started_at is None:
-            self._started_at = moment.at
-        state = moment.sample
-        nodes = f"{state.joiner_nodes}+{state.managed_nodes}" if state is not None else ""
-        pods = (
-            f"{state.running_pods}/{state.running_pods + state.pending_pods + state.unreplaced_pods}" if state else ""
-        )
-        cost = f"{state.cost_usd_per_hour:.3f}" if state is not None else ""
-        line = format_timeline_row(
-            format_clock(moment.at - self._started_at), moment.source, moment.message, nodes, pods, cost
-        )
-        color = COLORS_BY_ACTOR.get(moment.source, "")
-        sys.stdout.write(
-            ("\n" if moment.source == "act" and ":" not in moment.message else "") + self._palette.colorize(color, line)
-        )
-        if moment.reason:
-            sys.stdout.write("\n" + self._palette.colorize("dim", f"{'':22}{moment.reason}"))
-        sys.stdout.write("\n")
-        sys.stdout.flush()
 
 
 def render_act_table(played: "ScenarioResult", elapsed_seconds: float, palette: Palette) -> str:

@@ -1,6 +1,6 @@
 """Explanation of one object: questions with answers, and its history. Nothing is guessed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cli.explain.evidence import Evidence, describe_workload, find_full_name
 from cli.explain.group_answers import UNKNOWN_DELETION_REASON, explain_command, explain_node_pool
@@ -114,22 +114,33 @@ def _list_evictions(evidence: Evidence, name: str) -> Iterator[str]:
 
 def _explain_node(evidence: Evidence, kind: ExplainKind, name: str) -> Explanation:
     record = find_node_record(evidence.node_records, name) or NodeRecord(claim="", node=name)
-    cost = compute_cost([record], evidence.journal.now)
     live_states = (
         *describe_live_state(evidence.live_cluster, "node", record.node),
         *describe_live_state(evidence.live_cluster, "nodeclaim", record.claim),
     )
-    answers = (
+    history = build_history(evidence.cycles, frozenset(record.list_names() | {(EXPLAIN_KINDS[kind], name)}))
+    return Explanation(
+        kind=kind,
+        name=name,
+        answers=explain_node_record(evidence, record, live_states),
+        cost=compute_cost([record], evidence.journal.now),
+        history=history,
+    )
+
+
+def explain_node_record(
+    evidence: Evidence, record: NodeRecord, live_states: Iterable[str] = ()
+) -> tuple[ExplanationAnswer, ...]:
+    """Return why the node of *record* was launched, with which instance type, and why it is kept or removed."""
+    return (
         *build_answer("names", describe_node_record(record) if record.claim else ""),
         *build_answer("current state", *live_states),
         *build_answer("created for", describe_intended_pods(record)),
         *build_answer("reason", record.asked_why, *_find_replaced_nodes(evidence, record)),
         *build_answer("instance", describe_launched_offering(record)),
         *build_answer(*_explain_removal(evidence, record)),
-        *build_answer("cost", format_cost(cost)),
+        *build_answer("cost", format_cost(compute_cost([record], evidence.journal.now))),
     )
-    history = build_history(evidence.cycles, frozenset(record.list_names() | {(EXPLAIN_KINDS[kind], name)}))
-    return Explanation(kind=kind, name=name, answers=answers, cost=cost, history=history)
 
 
 def _find_replaced_nodes(evidence: Evidence, record: NodeRecord) -> Iterator[str]:

@@ -1,9 +1,11 @@
 """The evidence for an explanation (journal, live cluster, node records), and the lookup of object names in it."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -30,7 +32,7 @@ class UnknownObject(Exception):
     """No object of that name is known; the message contains a fix."""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class Evidence(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All data that an explanation can use."""
 
     journal: Journal
@@ -44,10 +46,18 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     def iterate_notes(self, kind: str, name: str = "") -> Iterator[tuple[datetime, DecisionNote]]:
         """Yield the notes about *kind*, oldest first, with their time; about all objects unless *name* is given."""
+        yield from self._notes_by_name.get((kind, name), ())
+
+    @cached_property
+    def _notes_by_name(self) -> dict[tuple[str, str], list[tuple[datetime, DecisionNote]]]:
+        """The notes by kind and name; all notes of a kind have the name ""."""
+        notes_by_name: dict[tuple[str, str], list[tuple[datetime, DecisionNote]]] = defaultdict(list)
         for cycle in self.cycles:
             for note in cycle.entry.notes:
-                if note.kind == kind and name in ("", note.name):
-                    yield cycle.entry.at, note
+                notes_by_name[note.kind, ""].append((cycle.entry.at, note))
+                if note.name:
+                    notes_by_name[note.kind, note.name].append((cycle.entry.at, note))
+        return notes_by_name
 
 
 def build_evidence(journal: Journal, live_cluster: ClusterSnapshot | None) -> Evidence:

@@ -10,6 +10,7 @@ import msgspec
 from cli.cluster.eks_name import parse_eks_name
 from cli.facts.mode import OperatingMode, describe_mode
 from cli.facts.model import ReadFailure
+from shared.model.decisions.month_costs import MonthCosts
 from shared.settings import Settings
 from shared.stack_name import format_stack_name
 
@@ -53,6 +54,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     function_health: tuple[FunctionHealth, ...] = ()
     dashboard_url: str = ""
     """URL of the dashboard; "" if there is none."""
+    month_costs: MonthCosts | None = None
+    """The costs of the month, if there is a monthly budget and its row could be read."""
 
     @property
     def operating_mode(self) -> OperatingMode | None:
@@ -136,6 +139,7 @@ def read_installation(clients: "Clients", stack: str, cluster: str, now: datetim
             settings=None if isinstance(settings, ReadFailure) else settings,
             function_health=() if isinstance(function_health, ReadFailure) else function_health,
             dashboard_url=_build_dashboard_url(stack_resources, clients.region),
+            month_costs=None if isinstance(settings, ReadFailure) else _read_month_costs(clients, settings),
         )
 
 
@@ -171,6 +175,18 @@ def _read_settings(clients: "Clients", functions: dict[str, str]) -> "Settings |
 
     function_name = next((functions[name] for name in SCHEDULED_FUNCTIONS if name in functions), "")
     return query_or_unseen(lambda: read_function_settings(clients, function_name)) if function_name else None
+
+
+def _read_month_costs(clients: "Clients", settings: "Settings | None") -> MonthCosts | None:
+    """Return the costs of the month; None without a monthly budget, or if the table cannot be read."""
+    if settings is None or not settings.monthly_budget_usd or not settings.table_name:
+        return None
+    from cli.facts.cluster import query_or_unseen  # noqa: PLC0415 - botocore takes a fifth of a second
+    from shared.aws.dynamodb import DynamoTable  # noqa: PLC0415
+    from shared.store.month_costs import read_costs_row  # noqa: PLC0415
+
+    row = query_or_unseen(lambda: read_costs_row(DynamoTable(clients, settings.table_name)))
+    return None if row is None or isinstance(row, ReadFailure) else row[0]
 
 
 def _find_lambda_names(stack_resources: Iterable[tuple[str, str, str]]) -> dict[str, str]:

@@ -6,8 +6,11 @@ from typing import Any
 
 from cli.facts.installation import ABSENT, SUCCESS_LOOKBACK, UNSEEN, FunctionHealth, Installation
 from cli.terminal.text import Palette, wrap_text
+from shared.cycles.setup.options_from_settings import build_budget_policy
+from shared.decide.provisioning.monthly_budget import describe_budget
 from shared.model.core.formatting import format_elapsed
 from shared.model.core.units import format_instant
+from shared.model.decisions.month_costs import find_budget_state
 
 
 def build_installation_document(installation: Installation | None) -> dict[str, Any] | None:
@@ -68,6 +71,7 @@ def _describe_installation(installation: Installation | None, now: datetime) -> 
     if mode is not None:
         fix = f" ({mode.fix})" if mode.fix else ""
         yield "yellow" if mode.fix else "", f"{installation.stack}: {mode.message}{fix}"
+    yield from _describe_monthly_budget(installation, now)
     if installation.reason:
         yield "yellow", f"{installation.stack}: the functions could not be read: {installation.reason}"
     if installation.function_health:
@@ -75,6 +79,13 @@ def _describe_installation(installation: Installation | None, now: datetime) -> 
         words = ", ".join(_format_function_health(beat, now) for beat in installation.function_health)
         fix = f"; to find the cause: `joiner doctor --cluster {installation.cluster}`" if is_late else ""
         yield "red" if is_late else "", f"last success: {words}{fix}"
+
+
+def _describe_monthly_budget(installation: Installation, now: datetime) -> Iterator[tuple[str, str]]:
+    if installation.settings is not None and installation.settings.monthly_budget_usd:
+        policy = build_budget_policy(installation.settings)
+        budget = find_budget_state(policy, installation.month_costs, now)
+        yield "yellow" if budget.step else "", describe_budget(budget)
 
 
 def _format_function_health(health: FunctionHealth, now: datetime) -> str:

@@ -1,6 +1,7 @@
 """The settings of a deployment in environment variables, as the functions have them."""
 
 import os
+from typing import Literal
 
 from shared.model.cluster import ClusterSnapshot
 from shared.settings import ChosenSettings
@@ -18,5 +19,10 @@ def read_environment_settings() -> ChosenSettings:
 
 def keep_honored_annotations(cluster: ClusterSnapshot) -> ClusterSnapshot:
     """Return *cluster* without Cluster Autoscaler's annotations, unless the deployment's setting honors them."""
-    is_honored = os.environ.get("JOINER_HONOR_CLUSTER_AUTOSCALER_ANNOTATIONS") == "on"
-    return cluster if is_honored else without_cluster_autoscaler_annotations(cluster)
+    return cluster if read_honor_setting() == "on" else without_cluster_autoscaler_annotations(cluster)
+
+
+def read_honor_setting() -> Literal["on", "off", ""]:
+    """Return the setting honor-cluster-autoscaler-annotations in the environment; "" if it is not set or not valid."""
+    text = os.environ.get("JOINER_HONOR_CLUSTER_AUTOSCALER_ANNOTATIONS", "")
+    return "on" if text == "on" else "off" if text == "off" else ""

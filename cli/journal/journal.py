@@ -65,7 +65,7 @@ def load_journal(source: str, now: datetime, since: timedelta | None, *, is_now:
         if source.startswith(S3_SCHEME):
             return _load_from_bucket(source, now, since or ONE_DAY)
         entries = _read_folder(source)
-    cycles, messages = _decode_cycles(entries)
+    cycles, messages = decode_cycles(entries)
     end = now if is_now or not cycles else cycles[-1].entry.at
     return _build_journal(source, cycles, messages, end, since)
 
@@ -85,7 +85,7 @@ def _build_journal(
     )
 
 
-def _decode_cycles(entries: Iterable[tuple[str, bytes | str]]) -> tuple[list[Cycle], list[str]]:
+def decode_cycles(entries: Iterable[tuple[str, bytes | str]]) -> tuple[list[Cycle], list[str]]:
     """Return the cycles, oldest first, and messages for the others; a text instead of bytes is a read error."""
     cycles: list[Cycle] = []
     messages: list[str] = []
@@ -153,7 +153,7 @@ def open_bucket(source: str) -> Iterator[tuple[Bucket, str]]:
 def _load_from_bucket(source: str, now: datetime, since: timedelta) -> Journal:
     """Load the entries younger than *since*."""
     with open_bucket(source) as (bucket, prefix):
-        cycles, messages = _decode_cycles(read_bucket_entries(bucket, prefix, now, since))
+        cycles, messages = decode_cycles(read_bucket_entries(bucket, prefix, now, since))
     if not cycles and any(READ_FAILURE_MESSAGE in message for message in messages):
         raise InputError(
             f"--journal {source}: none of {format_count(len(messages), 'file')} could be read: {messages[0]}"

@@ -37,6 +37,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="catalog to check instance types, zones and limits against (`joiner catalog build`)",
     )
+    parser.add_argument(
+        "--honor-cluster-autoscaler-annotations",
+        choices=("on", "off"),
+        dest="honor",
+        help="the setting of the deployment: whether Joiner respects the annotations of Cluster Autoscaler "
+        "(default: $JOINER_HONOR_CLUSTER_AUTOSCALER_ANNOTATIONS; if it is not set, findings are for both values)",
+    )
     parser.add_argument("-o", "--output", choices=get_args(OutputFormat), default="table", help="output format")
 
 
@@ -45,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.filename:
         args.usage("no input: add -f FILE")
     from cli.convert.reading.sources import read_objects  # noqa: PLC0415 - --help needs none of it
+    from cli.inputs.environment import read_honor_setting  # noqa: PLC0415
     from cli.lint.finding import LintFinding  # noqa: PLC0415
     from cli.lint.rules import lint_objects  # noqa: PLC0415
     from cli.planning.catalog_source import load_catalog_file  # noqa: PLC0415
@@ -57,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
             catalog = load_catalog_file(args.instance_types)
         except InputError as error:
             unread_messages.append(str(error))
-    lint_findings = lint_objects(list(read_objects(args.filename, unread_messages.append)), catalog)
+    source_objects = list(read_objects(args.filename, unread_messages.append))
+    lint_findings = lint_objects(source_objects, catalog, args.honor or read_honor_setting())
     unread_findings = [
         LintFinding(level="error", location=line, kind="", name="", field="", message="") for line in unread_messages
     ]

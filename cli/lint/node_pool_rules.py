@@ -15,10 +15,11 @@ from cli.lint.finding import LintFinding, build_finding, get_object_name
 from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
 from shared.model.core.formatting import format_elapsed, join_names
-from shared.model.core.labels import GRACEFUL_EXPIRATION, WELL_KNOWN
+from shared.model.core.labels import CAPACITY_TYPE, GRACEFUL_EXPIRATION, LIMIT_USD, WELL_KNOWN
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
-from shared.model.core.resources import build_resources, format_amount
+from shared.model.core.resources import USD_PER_HOUR, build_resources, format_amount
 from shared.model.core.taints import Taint, Toleration
+from shared.model.karpenter.money_limit import convert_to_micro_usd, find_limit_problem, has_limits, list_limits
 from shared.model.karpenter.node_pool import NodePool
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
@@ -110,6 +111,10 @@ def _lint_disruption_annotations(source_object: SourceObject, pool: NodePool) ->
 
 
 def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog | None) -> Iterator[LintFinding]:
+    problem = find_limit_problem(pool)
+    if problem:
+        key, _, message = problem.partition(": ")
+        yield build_finding(source_object, "error", ("metadata", "annotations", key), message)
     types = _filter_types(pool, catalog)
     for name, amount in () if pool.limits is None else pool.limits.amounts:
         smallest_amount = min(
@@ -121,6 +126,24 @@ def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog |
             limit, smallest = format_amount(name, amount), format_amount(name, smallest_amount)
             message = f"limit {limit} is below the smallest instance ({smallest}), no node can be launched: raise it"
             yield build_finding(source_object, "error", path, message)
+    yield from _lint_usd_limit(source_object, pool, types)
+
+
+def _lint_usd_limit(
+    source_object: SourceObject, pool: NodePool, types: Iterable[InstanceType]
+) -> Iterator[LintFinding]:
+    """Check that the limit in USD per hour is above the price of the cheapest instance."""
+    limit = list_limits(pool).get(USD_PER_HOUR)
+    prices = [
+        convert_to_micro_usd(offering.price_usd_per_hour)
+        for kind in types
+        for offering in kind.offerings
+        if offering.available and pool.requirements[CAPACITY_TYPE].has(offering.capacity_type)
+    ]
+    if limit and prices and limit < min(prices):
+        amounts = [format_amount(USD_PER_HOUR, amount) for amount in (limit, min(prices))]
+        message = f"limit {amounts[0]} is below the cheapest instance ({amounts[1]}), no node can be launched: raise it"
+        yield build_finding(source_object, "error", ("metadata", "annotations", LIMIT_USD), message)
 
 
 def _compute_requested_amount(pool: NodePool, name: str) -> int:
@@ -175,7 +198,7 @@ def _parse_tolerations(pod: JsonObject) -> Iterator[Toleration]:
 
 def _is_shadowing(first: NodePool, later_pool: NodePool) -> bool:
     """Return whether *first*, which is tried before *later_pool*, takes every pod that *later_pool* takes."""
-    if first.limits is not None or first.replicas is not None or later_pool.replicas is not None:
+    if first.limits is not None or has_limits(first) or first.replicas is not None or later_pool.replicas is not None:
         return False
     first_requirements = first.requirements & build_label_requirements(first.labels)
     later_requirements = later_pool.requirements & build_label_requirements(later_pool.labels)

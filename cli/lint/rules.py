@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from cli.convert.conversion import CONVERTED_KINDS, convert_objects
 from cli.convert.fields.metadata import V1_ANNOTATION_BY_OLD_ANNOTATION, convert_annotation_key
-from cli.convert.fields.other_annotations import find_foreign_annotation
 from cli.convert.kinds.v1_corrections import find_foreign_node_class
 from cli.convert.kinds.workloads import POD_PATH_BY_KIND
 from cli.convert.reading.fixes import get_value_at, suggest_fix
@@ -18,6 +17,7 @@ from cli.convert.validation.semantic_checks import find_semantic_problems, list_
 from cli.lint.finding import LintFinding, LintLevel, build_finding, get_object_name
 from cli.lint.label_values import lint_label_values
 from cli.lint.node_pool_rules import lint_node_pools
+from cli.lint.other_annotations import HonorSetting, lint_other_annotations
 from cli.lint.pod_resources import lint_pod_resources
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.core.labels import DO_NOT_DISRUPT
@@ -27,9 +27,16 @@ JsonObject = dict[str, Any]
 _RECOGNIZED_ANNOTATIONS: Final = frozenset((*V1_ANNOTATION_BY_OLD_ANNOTATION, DO_NOT_DISRUPT))
 
 
-def lint_objects(source_objects: Sequence[SourceObject], catalog: Catalog | None = None) -> list[LintFinding]:
-    """Return the findings about *source_objects*, in the order in which the objects were read."""
-    lint_findings = [lint_finding for source_object in source_objects for lint_finding in _lint_object(source_object)]
+def lint_objects(
+    source_objects: Sequence[SourceObject], catalog: Catalog | None = None, honor: HonorSetting = ""
+) -> list[LintFinding]:
+    """Return the findings about *source_objects*, in the order in which the objects were read.
+
+    *honor*: the deployment's setting honor-cluster-autoscaler-annotations.
+    """
+    lint_findings = [
+        lint_finding for source_object in source_objects for lint_finding in _lint_object(source_object, honor)
+    ]
     reported_keys = {(lint_finding.kind, lint_finding.name, lint_finding.field) for lint_finding in lint_findings}
     lint_findings += [
         lint_finding
@@ -64,7 +71,7 @@ def _parse_line_number(location: str) -> int:
     return int(line) if line.isdecimal() else 0
 
 
-def _lint_object(source_object: SourceObject) -> Iterator[LintFinding]:
+def _lint_object(source_object: SourceObject, honor: HonorSetting) -> Iterator[LintFinding]:
     """Check *source_object* alone: its fields, annotations and images."""
     if has_schema(source_object.value):
         for path, close in find_unknown_fields(source_object.value):
@@ -96,6 +103,7 @@ def _lint_object(source_object: SourceObject) -> Iterator[LintFinding]:
         yield from lint_pod_resources(source_object)
     for path, notes in _find_in_metadata("annotations", source_object.value, ()):
         yield from _lint_annotations(source_object, path, notes)
+        yield from lint_other_annotations(source_object, path, notes, honor)
 
 
 def _parse_path(field: str, source_object: SourceObject) -> FieldPath:
@@ -139,10 +147,6 @@ def _find_in_metadata(field: str, value: Any, path: FieldPath) -> Iterator[tuple
 def _lint_annotations(source_object: SourceObject, path: FieldPath, annotations: JsonObject) -> Iterator[LintFinding]:
     for key, value in annotations.items():
         annotation_path, remarks = (*path, key), RemarkCollector()
-        foreign = find_foreign_annotation(str(key), value)
-        if foreign is not None and foreign.replacement not in annotations:
-            message = f"has no effect on Joiner: {foreign.reason}"
-            yield build_finding(source_object, "warning", annotation_path, message)
         current_key = convert_annotation_key(str(key), annotation_path, remarks)
         if key in V1_ANNOTATION_BY_OLD_ANNOTATION:
             fix = (

@@ -20,6 +20,7 @@ from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors, show_progress
 from cli.terminal.text import choose_palette
+from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.decide.provisioning.overlay_and_spread_defaults import apply_feature_gates
@@ -132,12 +133,15 @@ def _parse_options(args: argparse.Namespace) -> SchedulingOptions:
 
 def build_options(args: argparse.Namespace, settings: ChosenSettings) -> SchedulingOptions:
     """Return the planning options: from *args*, else from *settings*, those of the environment."""
+    volume_price = settings.volume_usd_per_gib_month if args.volume_price is None else args.volume_price
     return SchedulingOptions(
         preference_policy=args.preference_policy or settings.preference_policy,
         min_values_policy=args.min_values_policy or settings.min_values_policy,
         pod_nominations=args.pod_nominations or settings.pod_nominations,
         node_cost_usd_per_hour=settings.node_cost_usd_per_hour if args.node_cost is None else args.node_cost,
-        volume_usd_per_gib_month=settings.volume_usd_per_gib_month if args.volume_price is None else args.volume_price,
+        volume_usd_per_gib_month=volume_price,
+        money=replace(build_money_policy(settings), volume_usd_per_gib_month=volume_price),
+        priority_under_limits=settings.priority_under_limits == "on",
         readiness="Assumed",
     )
 

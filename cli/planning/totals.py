@@ -6,10 +6,13 @@ from typing import Final
 
 from cli.planning.document import PlanResult
 from cli.terminal.text import Palette, wrap_text
+from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
 from shared.model.core.labels import ZONE
+from shared.model.core.resources import USD_PER_HOUR, format_amount
 from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.placement import NewNodeClaim
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE
 
 MAX_SPOT_PRICE_AGE: Final = timedelta(days=7)
 """Spot prices change within this time."""
@@ -24,6 +27,8 @@ def render_totals(plan: PlanResult, palette: Palette, width: int | None) -> Iter
         yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
         if not all(has_fixed_zone(node) for node in plan.placement.new_nodes):
             yield palette.colorize("dim", "* cheapest of several possible zones")
+    for text in _list_limit_texts(plan):
+        yield from wrap_text(text, width, "")
     yield palette.colorize("dim", f"read in {plan.decode_seconds:.2f} s, planned in {plan.solve_seconds:.2f} s")
 
 
@@ -40,6 +45,14 @@ def _list_cost_texts(plan: PlanResult) -> Iterator[str]:
     if plan.placement.second_launches:
         pods_text = format_count(plan.placement.second_launches, "pod")
         yield f"{pods_text} may need a second launch: Joiner nominates no nodes (--pod-nominations Disabled)"
+
+
+def _list_limit_texts(plan: PlanResult) -> Iterator[str]:
+    """Yield the usage of each limit in USD per hour."""
+    for usage in measure_limit_usage(plan.cluster_state, plan.options.money):
+        scope = "the cluster" if usage.scope == CLUSTER_SCOPE else f"NodePool {usage.scope}"
+        used, limit = (format_amount(USD_PER_HOUR, amount) for amount in (usage.used, usage.limit))
+        yield f"limit of {scope}: {used} of {limit} is used, without the new nodes"
 
 
 def _describe_price_age(plan: PlanResult) -> tuple[str, str]:

@@ -7,18 +7,11 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
+from cli.playground.session_commands import PLAYGROUND_COMMANDS
 from shared.errors import Fault
 from sim.playground.playground import Playground
 from sim.playground.reporter import PlaygroundReporter
 
-PLAYGROUND_COMMANDS: Final = {
-    "interrupt [NODE]": "interrupt a Spot node, with a warning two minutes before (without NODE: the busiest node)",
-    "rebalance [NODE]": "send a rebalance recommendation for a Spot node",
-    "kill [NODE]": "terminate the instance immediately",
-    "status": "print the number of nodes and pods, and the cost",
-    "help": "list the commands",
-    "quit": "stop the playground, like Ctrl-C",
-}
 SAMPLE_INTERVAL: Final = timedelta(seconds=2)
 
 

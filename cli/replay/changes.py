@@ -77,7 +77,7 @@ def apply_changes(
         location = applied_manifests.locations.get((problem.kind, problem.name), "")
         tell(f"{f'{location}: ' if location else ''}{problem.kind} {problem.name}: {problem.message}")
     notes = list(applied_manifests.notes)
-    node_pools = tuple(_merge_node_pool(node_pool, cluster) for node_pool in applied.node_pools)
+    node_pools = tuple(merge_node_pool(node_pool, cluster) for node_pool in applied.node_pools)
     applied = replace(applied, problems=(), node_pools=node_pools)
     if reads is not None:
         applied = _drop_unread_kinds(applied, reads, notes)
@@ -145,7 +145,8 @@ def _format_name(resource: Any) -> str:  # noqa: ANN401 - of any kind
     return "/".join(filter(None, get_sort_key(resource)))
 
 
-def _merge_node_pool(node_pool: NodePool, cluster: ClusterSnapshot) -> NodePool:
+def merge_node_pool(node_pool: NodePool, cluster: ClusterSnapshot) -> NodePool:
+    """Return *node_pool* with the metadata and status of the NodePool of the same name in *cluster*."""
     existing_pool = next((pool for pool in cluster.node_pools if pool.name == node_pool.name), None)
     if existing_pool is None:
         return node_pool

@@ -1,14 +1,16 @@
-"""The decisions of a journal, one line each: nodes launched, nodes removed, commands, and failures."""
+"""The decisions of a report, one line each: nodes launched, nodes removed, commands, and failures."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from cli.journal.journal import Cycle
-from shared.model.core.formatting import format_count
-from shared.model.decisions.action import CreateNodeClaim, DeleteObject, TerminateInstances
-from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry
+from cli.journal.journal_decisions import JournalDecision, list_journal_decisions
+
+_UNREPORTED_OBJECT_KINDS: Final = ("Pod", "Node")
+"""Decisions about these objects first are reported elsewhere: evictions by node, unschedulable pods by reason."""
 
 
 class ReportedDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,64 +27,22 @@ class ReportedDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_decisions(cycles: Iterable[Cycle]) -> tuple[ReportedDecision, ...]:
     """Return all decisions, newest first; a decision that consecutive cycles repeat is returned once."""
-    reported_decisions: list[ReportedDecision] = []
-    last_decisions: dict[str, set[tuple[str, str]]] = {}
-    for cycle in cycles:
-        entry, current_decisions = cycle.entry, set[tuple[str, str]]()
-        for summary, reason, is_failed, is_repeated in _iterate_entry_decisions(entry):
-            current_decisions.add((summary, reason))
-            if is_repeated and (summary, reason) in last_decisions.get(entry.function, ()):
-                continue
-            reported_decision = ReportedDecision(
-                at=entry.at,
-                function=entry.function,
-                summary=summary,
-                reason=reason,
-                is_failed=is_failed,
-                cycle=cycle.key,
-            )
-            reported_decisions.append(reported_decision)
-        last_decisions[entry.function] = current_decisions
-    return tuple(reversed(reported_decisions))
+    decisions = (decision for decision in list_journal_decisions(cycles) if _is_reported(decision))
+    return tuple(reversed([_build_reported_decision(decision) for decision in decisions]))
 
 
-def _iterate_entry_decisions(entry: JournalEntry) -> Iterator[tuple[str, str, bool, bool]]:
-    """Yield the summary, the reason, whether it failed, and whether the next cycle repeats it if nothing changes."""
-    if entry.error:
-        yield f"{entry.function} failed", entry.error, True, True
-    for result in entry.results:
-        yield from _iterate_result_decisions(result)
-    for note in entry.notes:
-        yield from _iterate_note_decisions(note)
+def _is_reported(decision: JournalDecision) -> bool:
+    """Return whether the report lists *decision*: a launch is reported when its NodeClaim is created."""
+    is_launch_result = decision.kind == "launch" and decision.summary.endswith(" launched")
+    return not is_launch_result and not any(kind in _UNREPORTED_OBJECT_KINDS for kind, _ in decision.objects[:1])
 
 
-def _iterate_result_decisions(result: ActionResult) -> Iterator[tuple[str, str, bool, bool]]:
-    action, has_failed = result.action, result.result == "failed"
-    reason = str(getattr(action, "message", ""))
-    if has_failed:
-        cause = f"; reason of the action: {reason}" if reason else ""
-        yield f"{_describe_target(result)} failed", f"{result.message}{cause}", True, True
-    elif result.result == "done":
-        match action:
-            case CreateNodeClaim():
-                pods_text = format_count(len(action.pods), "pod")
-                yield f"NodeClaim {action.claim.name} created for {pods_text}", reason, False, False
-            case DeleteObject(kind="NodeClaim"):
-                yield f"NodeClaim {action.name} deleted", reason, False, False
-            case TerminateInstances():
-                yield f"{', '.join(action.instance_ids)} terminated", reason, False, False
-            case _:
-                return
-
-
-def _describe_target(result: ActionResult) -> str:
-    action = result.action
-    name = str(getattr(action, "name", "")) or (action.claim.name if isinstance(action, CreateNodeClaim) else "")
-    return f"{type(action).__name__} {name}".rstrip()
-
-
-def _iterate_note_decisions(note: DecisionNote) -> Iterator[tuple[str, str, bool, bool]]:
-    if note.kind == "Command":
-        yield f"command {note.name} {note.verdict}", note.reason, note.verdict == "ROLLED_BACK", False
-    elif note.kind == "NodePool":
-        yield f"NodePool {note.name} {note.verdict}", note.reason, False, True
+def _build_reported_decision(decision: JournalDecision) -> ReportedDecision:
+    return ReportedDecision(
+        at=decision.cycle.entry.at,
+        function=decision.cycle.entry.function,
+        summary=decision.summary,
+        reason=decision.reason,
+        is_failed=decision.is_failed,
+        cycle=decision.cycle.key,
+    )

@@ -1,30 +1,35 @@
 """A report as an HTML page, and as a JSON document with stable keys."""
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from cli.report.data import FleetReport
-from cli.terminal.charts import Chart, TimeAxis, draw_bar_chart, draw_line_chart
-from cli.terminal.html import render_template
+from cli.ui.page import render_fleet_page
 from shared.model.core.formatting import format_usd, format_usd_per_hour
 
 MAX_DECISIONS: Final = 400
 """Decisions on the page; the JSON document has all."""
 MAX_LISTED_NAMES: Final = 12
 UNKNOWN: Final = "Unknown: the journal has no cycles of this time."
-_MAX_SPAN_WITH_CLOCK_LABELS: Final = timedelta(days=2)
+_STYLE_FILE: Final = Path(__file__).with_name("report.css")
 
 
-def render_report(report: FleetReport) -> str:
-    """Render *report* as HTML."""
-    return render_template(
-        "report/report.html.jinja",
+def render_report(report: FleetReport, body: bytes) -> str:
+    """Render *report* as HTML, with the interactive page of the fleet document *body* above its tables.
+
+    Raises:
+        InputError: The script of the page is not built.
+    """
+    return render_fleet_page(
+        f"Joiner: {report.cluster or report.source or 'cluster'}",
+        body,
+        template="report/report.html.jinja",
+        extra_style=_STYLE_FILE.read_text(encoding="utf-8"),
         report=report,
         tiles=_list_tiles(report),
-        charts=list(_draw_charts(report)),
         format_time=format_time,
         max_decisions=MAX_DECISIONS,
         max_listed_names=MAX_LISTED_NAMES,
@@ -43,28 +48,6 @@ def _list_tiles(report: FleetReport) -> dict[str, str]:
         "unschedulable pods": f"{sum(len(group.names) for group in report.blocked_pods):,}",
         "failed cycles": f"{sum(failure.times for failure in report.failures):,}",
     }
-
-
-def _draw_charts(report: FleetReport) -> Iterator[Chart]:
-    span = TimeAxis(began=report.began, ended=report.ended, label=_build_label_formatter(report))
-    if report.fleet:
-        yield draw_line_chart("Nodes", [("nodes", [(sample.at, sample.nodes) for sample in report.fleet])], span)
-        prices = [(sample.at, sample.usd_per_hour) for sample in report.fleet]
-        yield draw_line_chart("Cost in $/h", [("instances", prices)], span)
-    if report.waiting:
-        pending_series = ("pending", [(sample.at, sample.pods) for sample in report.waiting])
-        unschedulable_series = ("unschedulable", [(sample.at, sample.without_place) for sample in report.waiting])
-        yield draw_line_chart("Pending pods", [pending_series, unschedulable_series], span)
-    if any(change.launched or change.terminated for change in report.changes):
-        launched_series = ("launched", [(change.at, float(change.launched)) for change in report.changes])
-        terminated_series = ("terminated", [(change.at, float(change.terminated)) for change in report.changes])
-        title = "Launches and terminations"
-        yield draw_bar_chart(title, launched_series, terminated_series, span, report.change_seconds)
-
-
-def _build_label_formatter(report: FleetReport) -> Callable[[datetime], str]:
-    time_format = "%b %d" if report.ended - report.began > _MAX_SPAN_WITH_CLOCK_LABELS else "%H:%M"
-    return lambda at: f"{at.astimezone(UTC):{time_format}}"
 
 
 def format_time(at: datetime) -> str:

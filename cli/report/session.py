@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from cli.explain.evidence import Evidence
 from cli.explain.node_records import build_node_records
+from cli.fleet.document.json_format import encode_fleet_document
+from cli.fleet.sources.fleet_history import FleetHistory
 from cli.journal.journal import S3_SCHEME, Journal
 from cli.journal.sources import read_journal_and_cluster
 from cli.replay.cycle_lookup import RecordStore
@@ -37,7 +39,10 @@ def write_report(args: argparse.Namespace) -> int:
         period = " in this period: a longer --since reads more" if args.since is not None else period
         print_errors("report", [f"{journal.source}: no cycles{period}; the report is empty"])
     file = args.file or ("report.html" if args.output == "html" else STDOUT)
-    body = _build_output(args, journal, live_cluster)
+    try:
+        body = _build_output(args, journal, live_cluster)
+    except InputError as error:
+        return print_errors("report", [str(error)])
     if file == STDOUT:
         sys.stdout.write(body)
         return status
@@ -58,8 +63,21 @@ def _build_output(args: argparse.Namespace, journal: Journal, live_cluster: Clus
         name = recorded_name or args.context or ""
         fleet_report = build_report(evidence, first, cluster_name=name, is_live=live_cluster is not None)
         if args.output == "html":
-            return render_report(fleet_report)
+            return render_report(fleet_report, _build_fleet_body(journal, live_cluster, name))
         return encode_output(build_report_document(fleet_report), args.output)
+
+
+def _build_fleet_body(journal: Journal, live_cluster: ClusterSnapshot | None, cluster_name: str) -> bytes:
+    """Return the fleet document of the journal and, if there is one, of the live cluster."""
+    history = FleetHistory(
+        journal,
+        kind="journal" if live_cluster is None else "cluster",
+        title=cluster_name or journal.source or "cluster",
+        cluster_name=cluster_name,
+    )
+    if live_cluster is not None:
+        history.observe(live_cluster, journal.now)
+    return encode_fleet_document(history.build_document(journal.now))
 
 
 def _load_snapshots(journal: Journal) -> tuple[RecordedCluster, RecordedCluster]:

@@ -10,8 +10,9 @@ from cli.planning.table import TableOptions
 from cli.status.summary import FleetStatus, PoolStatus
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
+from shared.decide.launch.money.limit_prices import LimitUsage
 from shared.model.core.formatting import format_count, format_usd_per_hour, format_usd_per_month, join_names
-from shared.model.core.resources import CPU, MEMORY, build_resources, format_amount, format_quantities
+from shared.model.core.resources import CPU, MEMORY, USD_PER_HOUR, build_resources, format_amount, format_quantities
 from shared.model.core.units import HOURS_PER_MONTH, format_instant
 
 _POOLS: Final = TableLayout(
@@ -28,6 +29,7 @@ def build_status_document(status: FleetStatus, installation: Installation | None
         "at": format_instant(status.at),
         "installation": build_installation_document(installation),
         "usdPerHour": None if status.usd_per_hour is None else round(status.usd_per_hour, 9),
+        "limitUsdPerHour": _build_limit_document(status.cluster_limit),
         "pods": {"running": status.running_pods, "pending": len(status.pending_pods)},
         "nodePools": [_build_pool_document(pool, priced=status.usd_per_hour is not None) for pool in status.pools],
         "unmanagedNodes": status.unmanaged_nodes,
@@ -75,6 +77,12 @@ def _build_pool_document(pool: PoolStatus, *, priced: bool) -> dict[str, Any]:
     }
 
 
+def _build_limit_document(usage: LimitUsage | None) -> dict[str, str] | None:
+    if usage is None:
+        return None
+    return {"used": format_amount(USD_PER_HOUR, usage.used), "limit": format_amount(USD_PER_HOUR, usage.limit)}
+
+
 def _build_quantities(pool: PoolStatus, name: str) -> dict[str, str]:
     quantities = {"requested": pool.requested, "allocatable": pool.allocatable}
     return {
@@ -89,6 +97,11 @@ def _render_summary(status: FleetStatus, palette: Palette, table_options: TableO
     if status.usd_per_hour is not None:
         month_text = format_usd_per_month(HOURS_PER_MONTH * status.usd_per_hour)
         price = f", {format_usd_per_hour(status.usd_per_hour)} ({month_text})"
+    if status.cluster_limit is not None:
+        used, limit = (
+            format_amount(USD_PER_HOUR, amount) for amount in (status.cluster_limit.used, status.cluster_limit.limit)
+        )
+        price += f", {used} with volumes of the limit of {limit}"
     unmanaged_nodes = format_count(status.unmanaged_nodes, "node")
     unmanaged_text = f", and {unmanaged_nodes} without NodePool" if status.unmanaged_nodes else ""
     pods = f"{format_count(status.running_pods, 'pod')} on nodes, {len(status.pending_pods)} pending"

@@ -12,9 +12,11 @@ from shared.decide.disruption.budgets.budget import (
     compute_allowed_disruptions,
     count_disruptions,
 )
+from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from shared.model.core.resources import CPU, Resources
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE, MICRO_USD, NO_CLUSTER_LIMIT, MoneyPolicy
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode, compute_pool_usage
@@ -23,8 +25,11 @@ LabelPairs = tuple[tuple[str, str], ...]
 Sample = tuple[LabelPairs, float]
 
 
-def render_metrics(cluster_state: ClusterState) -> str:
-    """Return the metrics of the cluster, sorted; each family has a HELP and a TYPE line, all are gauges."""
+def render_metrics(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUSTER_LIMIT) -> str:
+    """Return the metrics of the cluster, sorted; each family has a HELP and a TYPE line, all are gauges.
+
+    *money* has the limit of the cluster in USD per hour.
+    """
     cluster, states = cluster_state.snapshot, cluster_state.nodes
     managed_nodes = [state_node for state_node in states if state_node.claim is not None]
     pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
@@ -46,7 +51,29 @@ def render_metrics(cluster_state: ClusterState) -> str:
             _collect_usage(cluster, states),
         ),
     )
-    return "".join(_render_family(*family) for family in families)
+    return "".join(_render_family(*family) for family in (*_build_money_families(cluster_state, money), *families))
+
+
+def _build_money_families(
+    cluster_state: ClusterState, money: MoneyPolicy
+) -> tuple[tuple[str, str, Iterable[Sample]], ...]:
+    """Return the limits in USD per hour and their usage; empty without such limits."""
+    usages = measure_limit_usage(cluster_state, money)
+    if not usages:
+        return ()
+    labels = [(("nodepool", "" if usage.scope == CLUSTER_SCOPE else usage.scope),) for usage in usages]
+    return (
+        (
+            "joiner_limit_usd_per_hour",
+            "Limit in US dollars per hour; of the cluster without nodepool.",
+            [(key, usage.limit / MICRO_USD) for key, usage in zip(labels, usages, strict=True)],
+        ),
+        (
+            "joiner_limit_used_usd_per_hour",
+            "Price that counts against the limit, with volumes.",
+            [(key, usage.used / MICRO_USD) for key, usage in zip(labels, usages, strict=True)],
+        ),
+    )
 
 
 def _render_family(name: str, help_text: str, samples: Iterable[Sample]) -> str:

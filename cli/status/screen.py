@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.cluster.live_cluster import NOT_INSTALLED_TEXT
 from cli.facts.installation import Installation
+from cli.inputs.environment import read_environment_settings
 from cli.planning.cluster_source import PlanningInput, StatusReader, default_to_current_context
 from cli.planning.table import TableOptions
 from cli.status.node_rows import NodeRow, build_node_rows, sort_node_rows
@@ -20,7 +21,9 @@ from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors
 from cli.terminal.text import choose_palette, get_terminal_width, is_terminal
+from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.model.cluster import ClusterSnapshot
+from shared.model.karpenter.money_limit import MoneyPolicy
 from shared.state.cluster_state import ClusterState
 
 if TYPE_CHECKING:
@@ -87,9 +90,10 @@ def _list_read_errors(observation: Observation) -> list[str]:
 def _render_status(observation: Observation, args: argparse.Namespace) -> str:
     planning_input, cluster, installation = observation
     cluster_state = ClusterState(cluster)
+    money = _read_money_policy(args, installation)
     if args.output == "prometheus":
-        return render_metrics(cluster_state)
-    fleet_status = build_fleet_status(cluster_state)
+        return render_metrics(cluster_state, money)
+    fleet_status = build_fleet_status(cluster_state, money)
     if args.output != "table":
         document = build_status_document(fleet_status, installation) | {"notes": list(planning_input.notes)}
         return encode_output(document, args.output)
@@ -97,6 +101,17 @@ def _render_status(observation: Observation, args: argparse.Namespace) -> str:
     notes = [f"note: {note}{INSTALL_HINT if NOT_INSTALLED_TEXT in note else ''}\n" for note in planning_input.notes]
     page = render_status(fleet_status, installation, choose_palette(sys.stdout), table_options)
     return "".join([page, *(["\n"] if notes else []), *notes])
+
+
+def _read_money_policy(args: argparse.Namespace, installation: Installation | None) -> MoneyPolicy:
+    """Return the limit of the cluster in USD per hour: of the installation, else from the environment."""
+    if installation is not None and installation.settings is not None:
+        return build_money_policy(installation.settings)
+    try:
+        return build_money_policy(read_environment_settings())
+    except ValueError as error:
+        args.usage(str(error))
+        raise AssertionError("argparse has left") from error
 
 
 def draw_status(args: argparse.Namespace, observation: Observation, view: "Viewport") -> "DrawnPage":

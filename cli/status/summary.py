@@ -7,9 +7,11 @@ from typing import Final
 
 import msgspec
 
+from shared.decide.launch.money.limit_prices import LimitUsage, measure_limit_usage
 from shared.model.core.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from shared.model.core.metadata import Condition, find_condition, is_condition_true
-from shared.model.core.resources import Resources, sum_resources
+from shared.model.core.resources import USD_PER_HOUR, Resources, sum_resources
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE, NO_CLUSTER_LIMIT, MoneyPolicy
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
@@ -37,6 +39,8 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Active pauses set by people."""
     usd_per_hour: float | None
     """None if there are no prices."""
+    cluster_limit: LimitUsage | None = None
+    """The limit of the cluster in USD per hour."""
 
 
 class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,15 +69,18 @@ class FleetProblem(msgspec.Struct, frozen=True, kw_only=True, order=True):
     reason: str
 
 
-def build_fleet_status(cluster_state: ClusterState) -> FleetStatus:
-    """Return the status of the cluster."""
+def build_fleet_status(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUSTER_LIMIT) -> FleetStatus:
+    """Return the status of the cluster; *money* has its limit in USD per hour."""
     cluster = cluster_state.snapshot
+    usage_by_scope = {usage.scope: usage for usage in measure_limit_usage(cluster_state, money)}
     nodes_by_pool: dict[str, list[StateNode]] = defaultdict(list)
     for state_node in cluster_state.nodes:
         nodes_by_pool[state_node.pool if state_node.pool or state_node.claim is None else "-"].append(state_node)
     unmanaged_nodes = nodes_by_pool.pop("", [])
     names = sorted({*nodes_by_pool, *(pool.name for pool in cluster.node_pools)})
-    pools = tuple(_build_pool_status(name, nodes_by_pool[name], cluster_state) for name in names)
+    pools = tuple(
+        _build_pool_status(name, nodes_by_pool[name], cluster_state, usage_by_scope.get(name)) for name in names
+    )
     has_prices = cluster.catalog is not None
     return FleetStatus(
         at=cluster.taken_at,
@@ -86,10 +93,13 @@ def build_fleet_status(cluster_state: ClusterState) -> FleetStatus:
         problems=tuple(sorted(_find_problems(cluster_state))),
         pauses=list_active_pauses(cluster)[0],
         usd_per_hour=sum(pool_status.usd_per_hour for pool_status in pools) if has_prices else None,
+        cluster_limit=usage_by_scope.get(CLUSTER_SCOPE),
     )
 
 
-def _build_pool_status(name: str, states: list[StateNode], cluster_state: ClusterState) -> PoolStatus:
+def _build_pool_status(
+    name: str, states: list[StateNode], cluster_state: ClusterState, money: LimitUsage | None
+) -> PoolStatus:
     prices = cluster_state.price_list
     pool = next((node_pool for node_pool in cluster_state.snapshot.node_pools if node_pool.name == name), None)
     deleting = [state_node for state_node in states if state_node.is_marked_for_deletion()]
@@ -110,7 +120,10 @@ def _build_pool_status(name: str, states: list[StateNode], cluster_state: Cluste
         requested=sum_resources(state_node.sum_pod_requests() for state_node in remaining),
         allocatable=sum_resources(state_node.compute_allocatable() for state_node in remaining),
         usd_per_hour=sum(prices.get_price(state_node.meta, _get_node_class_name(state_node)) for state_node in states),
-        limits=tuple((key, len(states) if key == "nodes" else capacity[key], limit) for key, limit in sorted(limits)),
+        limits=(
+            *((key, len(states) if key == "nodes" else capacity[key], limit) for key, limit in sorted(limits)),
+            *([] if money is None else [(USD_PER_HOUR, money.used, money.limit)]),
+        ),
         is_ready=pool is not None and is_condition_true(pool.conditions, "Ready"),
     )
 

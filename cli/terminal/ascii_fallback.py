@@ -6,7 +6,19 @@ from io import TextIOWrapper
 from typing import Final
 
 ERROR_HANDLER_NAME: Final = "joiner"
-_ASCII_REPLACEMENTS: Final = {"…": "...", "→": "->", "·": "-", "↑": "up", "↓": "down", "≤": "<=", "≥": ">="}
+_ASCII_REPLACEMENTS: Final = {
+    "…": "...",
+    "→": "->",
+    "·": "-",
+    "↑": "up",
+    "↓": "down",
+    "≤": "<=",
+    "≥": ">=",
+    "■": "#",
+    "□": "-",
+    "█": "#",
+    "░": ".",
+}
 
 
 def enable_ascii_fallback() -> None:

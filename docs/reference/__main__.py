@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.reference import aws_requests, commands, kinds, labels, output, settings
+from docs.reference import aws_requests, commands, fleet_document, kinds, labels, output, settings
 from infra.settings.files.changes import render_settings_file
 
 FOLDER: Final = Path(__file__).resolve().parent
@@ -21,6 +21,7 @@ def render_all_pages() -> dict[Path, str]:
         **labels.render_label_pages(),
         **output.render_output_pages(),
         **aws_requests.render_request_page(),
+        **fleet_document.render_fleet_pages(),
     }
     return {FOLDER / name: text for name, text in text_by_name.items()}
 

@@ -52,6 +52,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "Price of evicting a pod from a node of the NodePool, in USD. Default: `eviction-price-usd`.",
     ),
+    names.LIMIT_USD: (
+        "NodePool",
+        "Limit of the price of its nodes in USD per hour, with volumes. Nodes that would exceed it are not launched.",
+    ),
     names.CONSOLIDATION_MODE: (
         "NodePool",
         "`delete-only`: consolidation launches no replacements. Default: `delete-and-replace`.",

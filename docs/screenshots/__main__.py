@@ -1,15 +1,13 @@
-"""`python -m docs.screenshots`: terminal output of commands as SVG in docs/images, and a report as PNG.
+"""`python -m docs.screenshots`: terminal output of commands as SVG in docs/images, and pages as PNG.
 
 The output is real: a simulation of a shipped scenario writes a journal, and the commands run against it. The text is
-stored in each picture, so that a test can detect when a command prints something else. A headless browser renders the
-report; without a browser, its picture stays unchanged.
+stored in each picture, so that a test can detect when a command prints something else. A headless browser draws the
+pages of `joiner demo` and `joiner report`; without a browser, their pictures stay unchanged.
 """
 
 import io
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -20,14 +18,14 @@ import msgspec
 import pytest
 
 from cli.main import main as joiner
+from docs.screenshots.page_pictures import BROWSERS, draw_pages, find_browser
 from docs.screenshots.pictures import TERMINAL_WIDTH, render_terminal
-from shared.report.journal.decision_record import compute_code_digest
+from shared.store.code_digest import compute_code_digest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "docs" / "images"
 SCENARIO: Final = "examples/scenarios/no-capacity.yaml"
 JOURNAL: Final = "journal"
-REPORT: Final = "report.png"
 _TERMINAL: Final = {
     "COLUMNS": str(TERMINAL_WIDTH),
     "LINES": "60",
@@ -35,7 +33,6 @@ _TERMINAL: Final = {
     "NO_COLOR": "",
     "JOINER_BUCKET_NAME": "",
 }
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "firefox")
 _SECONDS_PATTERN: Final = re.compile(r"\b\d+\.\d+ s\b")
 
 
@@ -107,37 +104,29 @@ def draw_screenshot(screenshot: Screenshot, journal: Path) -> str:
     return render_terminal(screenshot.command, output, screenshot.max_lines, screenshot.width)
 
 
-def find_browser() -> str:
-    """Return the path of a browser, or "" if there is none."""
-    return next((browser_path for name in BROWSERS if (browser_path := shutil.which(name))), "")
-
-
-def render_screenshot(page: Path, picture: Path, program: str) -> None:
-    """Let *program*, a browser, render *page* in headless mode.
+def write_pages(folder: Path, journal: Path) -> dict[str, Path]:
+    """Write the pages of the demo and of a report about *journal* to *folder*; return them by name.
 
     Raises:
-        subprocess.SubprocessError: the browser failed.
+        RuntimeError: a command failed.
     """
-    with TemporaryDirectory() as profile:
-        profile_options = (
-            ["--profile", profile] if "firefox" in program else ["--no-sandbox", f"--user-data-dir={profile}"]
+    pages = {name: folder / f"{name}.html" for name in ("demo", "report")}
+    with redirect_stdout(io.StringIO()) as output:
+        status = joiner(["demo", "--page", str(pages["demo"])]) or joiner(
+            ["report", str(pages["report"]), "--journal", str(journal)]
         )
-        output_options = [
-            "--headless",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            "--window-size=1000,1400",
-            f"--screenshot={picture}",
-        ]
-        command = [program, *profile_options, *output_options, page.resolve().as_uri()]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+    if status:
+        raise RuntimeError(output.getvalue())
+    for page in pages.values():
+        page.write_text(page.read_text(encoding="utf-8").replace(str(journal), JOURNAL), encoding="utf-8")
+    return pages
 
 
 def main() -> int:
     """Write every picture; print the written files and what was skipped."""
     FOLDER.mkdir(exist_ok=True)
     with TemporaryDirectory() as folder:
-        journal, page = Path(folder, JOURNAL), Path(folder, "report.html")
+        journal = Path(folder, JOURNAL)
         prepare_journal(journal)
         for screenshot in SCREENSHOTS:
             path = FOLDER / f"{screenshot.name}.svg"
@@ -145,13 +134,10 @@ def main() -> int:
             sys.stdout.write(f"{path.relative_to(ROOT)}\n")
         program = find_browser()
         if not program:
-            sys.stdout.write(f"{REPORT} stays as it is: no browser here, of {', '.join(BROWSERS)}\n")
+            sys.stdout.write(f"the pictures of pages stay as they are: no browser here, of {', '.join(BROWSERS)}\n")
             return 0
-        with redirect_stdout(io.StringIO()):
-            joiner(["report", str(page), "--journal", str(journal)])
-        page.write_text(page.read_text(encoding="utf-8").replace(str(journal), JOURNAL), encoding="utf-8")
-        render_screenshot(page, FOLDER / REPORT, program)
-        sys.stdout.write(f"{(FOLDER / REPORT).relative_to(ROOT)}\n")
+        for path in draw_pages(write_pages(Path(folder), journal), FOLDER, program):
+            sys.stdout.write(f"{path.relative_to(ROOT)}\n")
     return 0
 
 

@@ -14,13 +14,21 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.functions.functions import INSTALLER_SPEC, Functions
+from infra.iam.cache_grants import DECIDING_FUNCTIONS, build_cache_grants
 from infra.iam.key_grants import build_key_grants
 from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
 from infra.iam.trace_grants import build_trace_grants
 from infra.settings.settings import StackOptions
-from infra.storage import CATALOG_PREFIX, COST_REPORT_PREFIX, JOURNAL_PREFIX, MARKET_PREFIX, SNAPSHOT_PREFIX, State
+from infra.storage import (
+    CATALOG_PREFIX,
+    COST_REPORT_PREFIX,
+    JOURNAL_PREFIX,
+    MARKET_PREFIX,
+    SNAPSHOT_PREFIX,
+    State,
+)
 
 NODEPOOL_TAG: Final = "karpenter.sh/nodepool"
 LAUNCHED_RESOURCE_TYPES: Final = ("fleet", "instance", "volume", "network-interface", "spot-instances-request")
@@ -49,8 +57,6 @@ FUNCTIONS_BY_TABLE_ACTION: Final = {
 
 All functions read and write single rows. Other functions than `disrupt` overwrite rows or let them expire.
 """
-DECIDING_FUNCTIONS: Final = frozenset({"catalog", "disrupt", "interrupt", "lifecycle", "provision"})
-"""The functions that store the snapshots of their decisions."""
 CATALOG_READING_FUNCTIONS: Final = frozenset({"provision", "disrupt", "interrupt", "catalog"})
 """`lifecycle` decides without prices: it reads the catalog only to write the conditions of NodeOverlays."""
 
@@ -105,7 +111,8 @@ class FunctionPolicies(Construct):
         for name, grants in grants_by_function.items():
             network_grants = build_interface_grants() if options.network != "public" else []
             trace_grants = build_trace_grants() if options.tracing == "on" else []
-            for grant in (*grants, *network_grants, *trace_grants):
+            cache_grants = build_cache_grants(state.bucket.bucket_arn, options, name)
+            for grant in (*grants, *network_grants, *trace_grants, *cache_grants):
                 grant.add_to_role(functions.get_role(name))
 
     def _build_launch_grants(self) -> list[Grant]:

@@ -19,6 +19,7 @@ from infra.functions.functions import Functions
 from infra.monitoring.metrics import build_metric
 from infra.settings.settings import StackOptions
 
+MONEY_ALARM_PERCENT: Final = 80
 ALARM_PERIOD: Final = cdk.Duration.minutes(5)
 MONITORED_FUNCTIONS: Final = ("provision", "lifecycle", "disrupt")
 """Each of these functions succeeds every minute, otherwise the cluster is not managed."""
@@ -79,6 +80,12 @@ class Alarms(Construct):
             price_age_limit = cdk.Duration.hours(options.price_age_alarm_hours).to_seconds()
             description = "Decisions use old prices. See the log of `catalog`."
             self._add_reported_alarm("PriceAgeSeconds", description, periods=3, threshold=price_age_limit)
+        if options.limit_usd_per_hour or options.monthly_budget_usd:
+            self._add_reported_alarm(
+                "MoneyUsedPercent",
+                "80 % of a limit in USD per hour, or of the monthly budget, is used. Run `joiner status`.",
+                threshold=MONEY_ALARM_PERCENT,
+            )
         if options.alarm_topic:
             action = actions.SnsAction(sns.Topic.from_topic_arn(self, "Topic", options.alarm_topic))
             for alarm in self.alarms:

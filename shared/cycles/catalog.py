@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from shared.apply.executor import apply_actions
 from shared.cycles.setup.decision_driver import DecisionDriver
-from shared.cycles.setup.options_from_settings import build_capacity_settings
+from shared.cycles.setup.options_from_settings import build_budget_policy, build_capacity_settings
 from shared.cycles.setup.run_cycle import CATALOG_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.decide.launch.instance_types import catalog
 from shared.decide.node_class import status, subnet_addresses
@@ -14,14 +14,17 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.decision_answers import AccountAnswersRecord
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions, QueryAccount
+from shared.model.decisions.month_costs import find_budget_state
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
 from shared.report.costs.ledger_store import bill_costs
+from shared.report.costs.month_costs import update_month_costs
 from shared.report.costs.notification import publish_cost_report
 from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
 from shared.report.journal.journal import DecisionNote
 from shared.report.journal.journal_entries import build_catalog_note
 from shared.report.metrics.cycle_metrics import compute_catalog_ages
+from shared.report.metrics.emf import MONEY_USED
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog import build_catalog_key, write_catalog
 from shared.take.kubernetes.status_after_write import apply_status_patches
@@ -59,6 +62,10 @@ def run_catalog(world: World, trigger: str) -> CycleReport:
         problems += bill_costs(
             world, lambda: ClusterState(refresh_snapshot(world, current, COSTS_REQUEST))
         ) + publish_cost_report(world)
+        month_costs, budget_problems = update_month_costs(world)
+        problems += budget_problems
+        budget = find_budget_state(build_budget_policy(world.settings), month_costs, current.taken_at)
+        counts |= {MONEY_USED: budget.used_percent} if month_costs is not None else {}
         return replace(
             report, cluster=current, outcomes=outcomes, counts=counts, notes=notes, problems=problems, before=cluster
         )

@@ -12,9 +12,10 @@ from shared.cycles.setup.options_from_settings import build_disruption_settings,
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.cycles.setup.time_limit import Deadline, build_time_check
+from shared.decide.common.requeue_delays import keep_earliest_requeues
 from shared.decide.disruption.deletion_cost.deletion_costs import plan_deletion_costs
 from shared.decide.disruption.disruption_controller import decide_node_disruption
-from shared.decide.disruption.disruption_requeues import plan_disruption_requeues
+from shared.decide.disruption.disruption_requeues import plan_continuation, plan_disruption_requeues
 from shared.decide.disruption.drift.drifted_condition import describe_drift
 from shared.decide.disruption.events import describe_verdicts
 from shared.decide.disruption.input_problems import find_disruption_problems
@@ -23,6 +24,7 @@ from shared.decide.disruption.orchestration.command_targets import find_expected
 from shared.decide.disruption.orchestration.orchestration_queue import build_orchestration_queue
 from shared.decide.disruption.pauses import describe_pauses, list_paused_reasons, parse_pause_settings
 from shared.decide.disruption.plan_mode import convert_to_planned, describe_planned
+from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action import Action
@@ -30,6 +32,7 @@ from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.command import DisruptionPauses
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions
 from shared.model.decisions.disruption_verdict import Verdict
+from shared.model.decisions.placement import SchedulingOptions
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
 from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
@@ -43,6 +46,7 @@ from shared.report.journal.journal_entries import (
     select_new_verdicts,
 )
 from shared.report.metrics.cycle_metrics import compute_fleet_metrics
+from shared.report.metrics.emf import MONEY_USED
 from shared.state.cluster_state import ClusterState
 from shared.store.commands import delete_old_commands, read_commands, read_cursor, write_cursor
 
@@ -131,12 +135,18 @@ def decide_disruption(
     new_verdicts = select_new_verdicts(verdicts, memory, cluster.taken_at)
     event_verdicts = select_event_verdicts(new_verdicts, verdicts, memory, cluster.taken_at)
     event_actions = _list_event_actions(queue.pauses, verdicts, event_verdicts, cluster_state)
+    if not is_stopped:  # mode `plan` stores no cursor
+        continuations = plan_continuation(inputs.cursor, disruption_decision.cursor)
+        event_actions = keep_earliest_requeues((*event_actions, *continuations))
     event_outcomes: tuple[Outcome, ...] = yield PerformActions(actions=event_actions)
     outcomes = (*queue.outcomes, *repair_outcomes, *cost_outcomes, *event_outcomes)
     return DisruptionReport(
         cluster=cluster,
         outcomes=outcomes,
-        counts=queue.compute_metrics() | repairs.count_metrics() | compute_fleet_metrics(cluster_state),
+        counts=queue.compute_metrics()
+        | repairs.count_metrics()
+        | compute_fleet_metrics(cluster_state)
+        | _count_money_used(cluster_state, scheduling_options),
         notes=(
             *build_command_notes(queue.changed_states),
             *build_pause_notes(queue.pauses),
@@ -147,6 +157,12 @@ def decide_disruption(
         cursor=disruption_decision.cursor,
         memory=memory,
     )
+
+
+def _count_money_used(cluster_state: ClusterState, options: SchedulingOptions) -> dict[str, float]:
+    """Return the used part of the limit in USD per hour that is closest to its end; empty without such limits."""
+    usages = measure_limit_usage(cluster_state, options.money)
+    return {MONEY_USED: max(usage.used_percent for usage in usages)} if usages else {}
 
 
 def _list_event_actions(

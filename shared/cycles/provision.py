@@ -8,7 +8,11 @@ from msgspec.structs import replace
 from shared.apply.executor import apply_actions
 from shared.cycles.interactions.dry_runs import run_dry_runs
 from shared.cycles.setup.decision_driver import DecisionDriver
-from shared.cycles.setup.options_from_settings import build_launch_policy, build_scheduling_options
+from shared.cycles.setup.options_from_settings import (
+    build_budget_policy,
+    build_launch_policy,
+    build_scheduling_options,
+)
 from shared.cycles.setup.planning_snapshot import take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.cycles.setup.time_limit import Deadline, build_time_check
@@ -18,6 +22,7 @@ from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.fleets.launch_retries import launch_in_rounds
 from shared.decide.provisioning import provisioner
 from shared.decide.provisioning.capacity_buffers import describe_buffers, plan_with_buffers
+from shared.decide.provisioning.monthly_budget import plan_within_budget, restrict_capacity_types
 from shared.decide.provisioning.static_capacity import decide_static_capacity
 from shared.decide.provisioning.superseded_claims import (
     delete_superseded_claims,
@@ -25,11 +30,13 @@ from shared.decide.provisioning.superseded_claims import (
     without_claims,
 )
 from shared.decide.provisioning.triggers import explain_provisioning_need
+from shared.errors import Fault
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action import DeleteObject, FollowUp, PublishEvent
 from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions
+from shared.model.decisions.month_costs import MonthCosts, find_budget_state
 from shared.model.decisions.placement import Placement
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
@@ -39,6 +46,7 @@ from shared.report.journal.journal_entries import build_launch_notes, build_pod_
 from shared.report.metrics.cycle_metrics import compute_catalog_ages, count_pending_pods, count_reschedulable_pods
 from shared.state.cluster_state import ClusterState
 from shared.store.commands import read_commands
+from shared.store.month_costs import ROW_KIND, ROW_NAME, read_month_costs
 from shared.take.feature_gated_snapshot import take_planning_trigger_snapshot
 from shared.take.snapshot import PLANNING_REQUEST
 
@@ -53,7 +61,12 @@ def run_provision(world: World, trigger: str) -> CycleReport:
         cluster = take_planning_snapshot(world, PLANNING_REQUEST)
         problems: list[Problem] = []
         command_states = tuple(read_commands(world, problems).values())
-        inputs = replace(build_inputs(world.settings), command_states=command_states, overtaken=fence.overtaken)
+        inputs = replace(
+            build_inputs(world.settings),
+            command_states=command_states,
+            overtaken=fence.overtaken,
+            month_costs=_read_month_costs(world, problems),
+        )
         deadline, driver = Deadline(build_time_check(world)), DecisionDriver(world, fence, cluster)
         report = driver.run(decide_provisioning(cluster, inputs, deadline), inputs)
         dry_run_outcomes = apply_actions(run_dry_runs(cluster, world, problems), world)
@@ -72,8 +85,18 @@ def decide_provisioning(
     superseded_claims = find_superseded_claims(cluster, inputs.overtaken)
     planned_cluster = without_claims(cluster, superseded_claims)
     cluster_state = ClusterState(planned_cluster)
-    planned_pods = plan_with_buffers(
-        cluster_state, excluded=leaving_nodes, options=build_scheduling_options(settings), is_over=deadline
+    budget = find_budget_state(build_budget_policy(settings), inputs.month_costs, cluster.taken_at)
+    budgeted_state = ClusterState(restrict_capacity_types(planned_cluster, budget)) if budget.step else cluster_state
+    planned_pods = plan_within_budget(
+        lambda withheld: plan_with_buffers(
+            budgeted_state,
+            excluded=leaving_nodes,
+            withheld=withheld,
+            options=build_scheduling_options(settings),
+            is_over=deadline,
+        ),
+        planned_cluster,
+        budget,
     )
     placement = exclude_running_pods(planned_pods.without_buffer_pods(), cluster_state, leaving_nodes)
     static_actions = decide_static_capacity(cluster_state) if settings.gates.static_capacity else ()
@@ -105,6 +128,18 @@ def decide_provisioning(
         notes=notes,
         summary=DecisionSummary(decided=len(outcomes), cut=deadline.describe_cut()),
     )
+
+
+def _read_month_costs(world: World, problems: list[Problem]) -> MonthCosts | None:
+    """Return the costs of the month if there is a budget; without them, new nodes are not restricted."""
+    if not world.settings.monthly_budget_usd:
+        return None
+    try:
+        row = read_month_costs(world)
+    except Fault as fault:
+        problems.append(Problem(kind=ROW_KIND, name=ROW_NAME, message=f"{type(fault).__name__}: {fault}"))
+        return None
+    return None if row is None else row[0]
 
 
 def launch_node_claims(policy: LaunchPolicy, *, has_leaving_nodes: bool) -> DecisionProcess[tuple[Outcome, ...]]:

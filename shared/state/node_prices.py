@@ -1,6 +1,6 @@
 """Prices of existing nodes by their labels."""
 
-from shared.model.cloud_provider.instance_type import Catalog, InstanceType
+from shared.model.cloud_provider.instance_type import Catalog, InstanceType, Offering
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.core.metadata import ObjectMeta
 
@@ -15,16 +15,17 @@ class PriceList:
 
     def get_price(self, meta: ObjectMeta, node_class: str) -> float:
         """Return the price of the first offering that matches the labels, available or not; 0 if there is none."""
+        offering = self.find_offering(meta, node_class)
+        return 0.0 if offering is None else offering.price_usd_per_hour
+
+    def find_offering(self, meta: ObjectMeta, node_class: str) -> Offering | None:
+        """Return the first offering that matches the labels, available or not; None if there is none."""
         instance_type = self.find_type(meta, node_class)
         zone_and_capacity_type = (meta.get_label(ZONE), meta.get_label(CAPACITY_TYPE))
         offerings = instance_type.offerings if instance_type is not None else ()
         return next(
-            (
-                offering.price_usd_per_hour
-                for offering in offerings
-                if (offering.zone, offering.capacity_type) == zone_and_capacity_type
-            ),
-            0.0,
+            (offering for offering in offerings if (offering.zone, offering.capacity_type) == zone_and_capacity_type),
+            None,
         )
 
     def find_type(self, meta: ObjectMeta, node_class: str) -> InstanceType | None:

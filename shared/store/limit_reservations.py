@@ -7,6 +7,7 @@ import msgspec
 from shared.errors import Invalid
 from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cluster import ClusterSnapshot
+from shared.model.karpenter.money_limit import has_limits
 from shared.ports.storage import FencingToken, TableRow
 from shared.ports.world import World
 from shared.store.table_rows import decode_body, encode_body, try_write
@@ -15,14 +16,14 @@ ROW_KIND: Final = "ledger"
 
 
 def read_limit_reservations(world: World, cluster: ClusterSnapshot) -> tuple[LimitReservations, ...]:
-    """Return the reservations of NodePools; nothing is read if no NodePool has limits.
+    """Return the reservations of NodePools and of the cluster; nothing is read if there are no limits.
 
     A row that cannot be decoded reserves nothing; the rows of open launches are counted in any case.
 
     Raises:
         Fault: the table did not respond.
     """
-    if not any(pool.limits is not None and pool.limits.amounts for pool in cluster.node_pools):
+    if not world.settings.limit_usd_per_hour and not any(has_limits(pool) for pool in cluster.node_pools):
         return ()
     return tuple(_decode_reservations(row) for row in world.table.list_rows(ROW_KIND))
 

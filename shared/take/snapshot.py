@@ -25,6 +25,7 @@ from shared.take.ended_instances import read_ended_instances
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import ALL_LIST_FIELDS, PENDING_PODS, RESOURCE_KINDS
+from shared.take.kubernetes.shared_cache import StoredListReader
 from shared.take.other_annotations import ANNOTATED_FIELDS, strip_objects
 
 PartT = TypeVar("PartT")
@@ -90,7 +91,7 @@ def take_trigger_snapshot(world: World, trigger_lists: tuple[str, ...] = TRIGGER
 def _read_trigger_parts(
     world: World, trigger_lists: tuple[str, ...], now: datetime, problems: list[Problem]
 ) -> dict[str, Any]:
-    reflector = Reflector(world.kube, world.memory, now)
+    reflector = Reflector(world.kube, world.memory, now, _build_stored_list_reader(world, now))
     pods = reflector.list_until(PENDING_PODS, is_provisionable, problems)
     parts: dict[str, Any] = {"pods": pods}
     if not any(is_provisionable(pod) for pod in pods):
@@ -122,7 +123,7 @@ def refresh_snapshot(
 
 def _read_parts(world: World, request: SnapshotRequest, now: datetime, problems: list[Problem]) -> dict[str, Any]:
     parts = _read_aws_parts(world, request, problems)
-    reflector = Reflector(world.kube, world.memory, now)
+    reflector = Reflector(world.kube, world.memory, now, _build_stored_list_reader(world, now))
     parts |= reflector.read_lists(
         [resource_kind for resource_kind in (*OPTIONAL_KINDS, *RESOURCE_KINDS) if resource_kind.field in request.lists],
         problems,
@@ -140,6 +141,13 @@ def _read_parts(world: World, request: SnapshotRequest, now: datetime, problems:
     if parts.get("instances") is not None and "node_claims" in parts:
         parts["ended_instances"] = read_ended_instances(world.ec2, parts["node_claims"], parts["instances"], now)
     return parts | _read_table_parts(world, request, now, problems)
+
+
+def _build_stored_list_reader(world: World, now: datetime) -> StoredListReader | None:
+    """Return the reader of the stored lists; None if the setting is off, or nothing is kept between two reads."""
+    if world.settings.shared_cache == "off" or world.memory is None:
+        return None
+    return StoredListReader(world.kube, world.table, world.bucket, world.memory, now)
 
 
 def read_newest_catalog(bucket: Bucket, problems: list[Problem]) -> Catalog | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shared.decide.scheduling.instance_types.instance_type_index import OfferingKind, get_offering_kind
 from shared.decide.scheduling.templates.node_claim_template import NodeClaimTemplate
 from shared.model.core.labels import RESERVED
-from shared.model.core.resources import CPU, MEMORY, NODES, STORAGE, Axes, Vector
+from shared.model.core.resources import CPU, MEMORY, NODES, STORAGE, USD_PER_HOUR, Axes, Vector
 from shared.model.core.taints import find_untolerated_taint
 from sim.lower_bound.pod_groups import NodeDemand, PodGroup
 
@@ -174,6 +174,8 @@ def yield_limits(
     """Yield the constraints of the remaining NodePool limits on *options*."""
     for template_index, template in enumerate(node_claim_templates):
         for resource, max_amount in sorted(remaining_limits.get(template.pool.name, {}).items()):
+            if resource == USD_PER_HOUR:
+                continue  # the bound stays valid without this constraint
             scale = _SCALE_BY_RESOURCE.get(resource, 1.0)
             amounts = [
                 (

@@ -33,6 +33,7 @@ from tests.kubernetes.manifests import Object, make_daemon_set, make_node_class
 
 ONE_SECOND: Final = timedelta(seconds=1)
 ONE_MINUTE: Final = timedelta(minutes=1)
+SCHEDULE_PERIOD: Final = 5 * ONE_SECOND
 MAX_WAIT: Final = 15 * ONE_MINUTE
 """Limit of real time for every wait: no host is that slow."""
 POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
@@ -43,8 +44,14 @@ CPU_BY_DAEMON: Final = {"aws-node": "50m", "kube-proxy": "100m"}
 class Arena:
     """A playground, and the measurements of its tests."""
 
-    def __init__(self, plane: ControlPlane) -> None:
-        """Deploy into the cluster of *plane*; time advances only during a wait."""
+    def __init__(
+        self, plane: ControlPlane, *, node_speed: float = 10, schedule_period: timedelta | None = SCHEDULE_PERIOD
+    ) -> None:
+        """Deploy into the cluster of *plane*; time advances only during a wait.
+
+        Instances join and end *node_speed* times as fast as real ones. All schedules are invoked once, and again every
+        *schedule_period*; None: as often as they are deployed.
+        """
         clock, self._plane = RealTimeClock(lambda: datetime.now(UTC)), plane
         self.playground = Playground(
             clock,
@@ -54,7 +61,7 @@ class Arena:
             certificate_authority=plane.certificate_authority,
             seed=7,
             node_deletion_delay=3 * ONE_SECOND,
-            node_speed=10,
+            node_speed=node_speed,
         )
         self.desk: KubectlClient = self.playground.kubectl
         self.timeline_lines: list[str] = []
@@ -68,7 +75,10 @@ class Arena:
         self.desk.apply_all(make_daemon_set(*daemon) for daemon in CPU_BY_DAEMON.items())
         self.desk.apply(make_node_class())
         self.wait_until(self._is_managed_node_running, "the managed node runs its daemons")
-        self.playground.invoke_schedules_every(5 * ONE_SECOND)
+        if schedule_period is None:
+            self.playground.invoke_schedules()
+        else:
+            self.playground.invoke_schedules_every(schedule_period)
 
     def _list_registered_claims(self) -> frozenset[str]:
         return frozenset(

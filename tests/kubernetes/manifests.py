@@ -49,8 +49,23 @@ def make_node_class() -> Object:
     }
 
 
-def make_node_pool(name: str, *, weight: int = 1, expire_after: str = "720h", tier: str = "") -> Object:
-    """Build a NodePool for instance types of all sizes; a *tier* adds a label and a taint."""
+def make_zone_spread(app: str) -> Object:
+    """Build a required topology spread constraint over zones for the pods of *app*."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": app}},
+    }
+
+
+def make_node_pool(
+    name: str, *, weight: int = 1, expire_after: str = "720h", tier: str = "", consolidates: bool = False
+) -> Object:
+    """Build a NodePool for instance types of all sizes; a *tier* adds a label and a taint.
+
+    Nodes are removed 5s after they became empty, with *consolidates* 30s after they became underutilized.
+    """
     allowed_values = {
         "karpenter.sh/capacity-type": ["spot", "on-demand"],
         "kubernetes.io/arch": ["amd64"],
@@ -72,8 +87,8 @@ def make_node_pool(name: str, *, weight: int = 1, expire_after: str = "720h", ti
         "spec": {
             "weight": weight,
             "disruption": {
-                "consolidationPolicy": "WhenEmpty",
-                "consolidateAfter": "5s",
+                "consolidationPolicy": "WhenEmptyOrUnderutilized" if consolidates else "WhenEmpty",
+                "consolidateAfter": "30s" if consolidates else "5s",
                 "budgets": [{"nodes": "100%"}],
             },
             "template": {"metadata": {"labels": labels}, "spec": spec},

@@ -26,7 +26,6 @@ _REASONS: Final = {
     "cluster-autoscaler.kubernetes.io/daemonset-pod": "only pods that a DaemonSet owns are DaemonSet pods",
     "cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "Joiner launches nodes as soon as pods are unschedulable",
 }
-_HONOR_HINT: Final = f'write {DO_NOT_DISRUPT}: "true", or set honor-cluster-autoscaler-annotations: on'
 _TERMINATION_HANDLER_PREFIX: Final = "aws-node-termination-handler/"
 
 
@@ -39,7 +38,7 @@ def find_foreign_annotation(key: str, value: object) -> ForeignAnnotation | None
     True
     """
     if str(value).lower() == _PROTECTING_VALUES.get(key):
-        return ForeignAnnotation(replacement=DO_NOT_DISRUPT, reason=_HONOR_HINT)
+        return ForeignAnnotation(replacement=DO_NOT_DISRUPT, reason=f"{DO_NOT_DISRUPT} replaces it")
     if key in _REASONS:
         return ForeignAnnotation(reason=_REASONS[key])
     if key.startswith(_TERMINATION_HANDLER_PREFIX):

@@ -1,4 +1,4 @@
-"""Checks of vCPU quotas: limits and use of each family that NodePools may use, and the NodePools' limits."""
+"""Checks of vCPU quotas, and of limits in USD per hour: what NodePools may use at most."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -8,8 +8,9 @@ from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, KubernetesFacts, QuotaUsage, ReadFailure
 from cli.facts.quota_families import QUOTA_BY_NAME, STANDARD, Quota, find_quota, list_node_pool_quotas
 from shared.model.core.formatting import join_names
-from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
-from shared.model.core.resources import CPU
+from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, LIMIT_USD, NODEPOOL
+from shared.model.core.resources import CPU, USD_PER_HOUR, format_amount
+from shared.model.karpenter.money_limit import convert_to_micro_usd, find_limit_problem, list_limits
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.node import Node
 
@@ -147,3 +148,23 @@ def _sum_cpu_limits(quota: Quota, pools: tuple[NodePool, ...] | None) -> int | N
     cpu_limits = [None if pool.limits is None else dict(pool.limits.amounts).get(CPU) for pool in counted_pools]
     known_limits = [cpu_limit for cpu_limit in cpu_limits if cpu_limit is not None]
     return sum(known_limits) // _MILLI_CPU_PER_VCPU if len(known_limits) == len(cpu_limits) else None
+
+
+def check_money_limits(facts: DoctorFacts) -> Iterator[CheckResult]:
+    """Check that limits in USD per hour are valid, and that the cluster's limit allows that of each NodePool."""
+    if facts.kubernetes is None or isinstance(facts.kubernetes.node_pools, ReadFailure):
+        return
+    check, settings = CheckReporter("money-limits"), facts.stack.settings if facts.stack is not None else None
+    cluster_limit = convert_to_micro_usd(settings.limit_usd_per_hour) if settings is not None else 0
+    for pool in facts.kubernetes.node_pools:
+        problem, limit = find_limit_problem(pool), list_limits(pool).get(USD_PER_HOUR)
+        if problem:
+            yield check.fail(f"NodePool {pool.name}: {problem}", f"correct the annotation {LIMIT_USD}")
+        elif limit is not None and 0 < cluster_limit < limit:
+            amounts = [format_amount(USD_PER_HOUR, amount) for amount in (limit, cluster_limit)]
+            message = f"NodePool {pool.name} has a limit of {amounts[0]}, the cluster has one of {amounts[1]}"
+            yield check.warn(message, f"lower {LIMIT_USD}, or raise limit-usd-per-hour")
+        elif limit is not None:
+            yield check.accept(f"NodePool {pool.name} has a limit of {format_amount(USD_PER_HOUR, limit)}")
+    if cluster_limit:
+        yield check.accept(f"the cluster has a limit of {format_amount(USD_PER_HOUR, cluster_limit)}")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from shared.decide.launch.fleets.circuit_breaker import COST_WINDOW
-from shared.decide.launch.fleets.launch_limits import RESERVATION_TTL
+from shared.decide.launch.fleets.launch_limits import RESERVATION_TTL, list_launch_scopes
 from shared.decide.launch.fleets.launch_retries import LaunchObservation
 from shared.model.cloud_provider.launch_group import LaunchGroup, get_node_pool_name
 from shared.model.cluster import ClusterSnapshot
@@ -43,20 +43,22 @@ def has_pending_launches(cluster: ClusterSnapshot) -> bool:
 
 
 def write_limit_reservations(request: ReserveLimits, world: World, fence: FencingToken | None) -> LimitConflicts:
-    """Write the limit reservations; return the launches whose NodePool's limits another function reserved first.
+    """Write the limit reservations; return the launches whose limits another function reserved first.
+
+    These are the limits of their NodePool and of the cluster.
 
     Raises:
         Fault: the table did not respond; nothing was launched.
     """
     if world.settings.mode == "plan":
         return LimitConflicts()
-    conflicting_pools = {
+    conflicting_scopes = {
         book.pool for book in request.limit_reservations if not try_write_reservations(book, world, fence)
     }
     group_names = (
         launch.group.name
         for launch in request.launches
-        if get_node_pool_name(launch.group.request) in conflicting_pools
+        if conflicting_scopes.intersection(list_launch_scopes(get_node_pool_name(launch.group.request)))
     )
     return LimitConflicts(launch_groups=tuple(sorted(group_names)))
 

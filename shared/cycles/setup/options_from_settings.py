@@ -6,8 +6,11 @@ from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.savings.disruption_cost import NODE_OVERLAP_PERIOD
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerLimits
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
+from shared.decide.launch.fleets.offerings import MIN_SPOT_TO_SPOT_TYPES, SpotPriceTolerance
 from shared.decide.launch.instance_types.capacity import CapacitySettings
+from shared.model.decisions.month_costs import BudgetPolicy, parse_budget_steps
 from shared.model.decisions.placement import SchedulingOptions
+from shared.model.karpenter.money_limit import MoneyPolicy, convert_to_micro_usd
 from shared.settings import ChosenSettings, Settings
 
 
@@ -19,6 +22,8 @@ def build_scheduling_options(settings: Settings) -> SchedulingOptions:
         pod_nominations=settings.pod_nominations,
         node_cost_usd_per_hour=settings.node_cost_usd_per_hour,
         volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
+        money=build_money_policy(settings),
+        priority_under_limits=settings.priority_under_limits == "on",
         readiness="Assumed" if settings.mode == "plan" else "Required",
     )
 
@@ -47,8 +52,35 @@ def build_launch_policy(settings: Settings) -> LaunchPolicy:
             pool_nodes_per_minute=settings.launch_pool_nodes_per_minute,
             pool_usd_per_hour=settings.launch_pool_usd_per_hour,
         ),
+        money=build_money_policy(settings),
         uses_open_reservations=not settings.gates.reserved_capacity,
         best_effort=settings.min_values_policy == "BestEffort",
+        spot_price_tolerance=SpotPriceTolerance(
+            percent=settings.spot_price_tolerance_percent,
+            min_types=MIN_SPOT_TO_SPOT_TYPES if settings.gates.spot_to_spot_consolidation else 1,
+        ),
+    )
+
+
+def build_money_policy(settings: ChosenSettings) -> MoneyPolicy:
+    """Return the limit of the cluster in USD per hour, and the prices that count against such limits."""
+    return MoneyPolicy(
+        cluster_limit=convert_to_micro_usd(settings.limit_usd_per_hour) if settings.limit_usd_per_hour else None,
+        prices=settings.money_limit_prices,
+        volume_usd_per_gib_month=settings.volume_usd_per_gib_month,
+    )
+
+
+def build_budget_policy(settings: ChosenSettings) -> BudgetPolicy:
+    """Return the monthly budget of a deployment.
+
+    Raises:
+        ValueError: the steps cannot be parsed.
+    """
+    return BudgetPolicy(
+        budget_usd=settings.monthly_budget_usd,
+        step_percents=parse_budget_steps(settings.monthly_budget_steps),
+        min_priority=settings.monthly_budget_priority,
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.apply.executor import apply_actions
+from shared.cycles.setup.shared_cache import store_large_lists
 from shared.decide.disruption.fleet_summary import build_fleet_summary
 from shared.errors import Fault, Throttled
 from shared.model.cluster import ClusterSnapshot
@@ -19,7 +20,6 @@ from shared.ports.world import World
 from shared.report.journal.decision_record import (
     DecisionInputs,
     DecisionSummary,
-    compute_code_digest,
     should_store_record,
     write_record,
 )
@@ -32,6 +32,7 @@ from shared.report.metrics.cycle_metrics import compute_cluster_metrics, count_a
 from shared.report.metrics.emf import emit_metrics
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog import build_catalog_key
+from shared.store.code_digest import compute_code_digest
 from shared.store.lease import hold_lease
 
 
@@ -128,6 +129,7 @@ def _run_and_report(
     if not report.quiet:
         with world.trace("report"):
             _record_report(report, function, world, trigger, started_at, calls_before)
+    store_large_lists(world)
     return report
 
 

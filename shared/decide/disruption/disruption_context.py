@@ -14,9 +14,10 @@ from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.drift.drifted_condition import find_recovered_claims
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.savings.balanced_policy import BalancedEvaluator
-from shared.decide.disruption.savings.disruption_cost import DisruptionPrices
+from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, EvictionCosts
 from shared.decide.disruption.simulation.preferred_anti_affinity import find_kept_anti_affinity, require_anti_affinity
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
+from shared.decide.launch.money.limit_prices import compute_limit_usage, find_limit_prices
 from shared.decide.provisioning.capacity_buffers import plan_with_buffers
 from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
 from shared.model.core.metadata import is_condition_true
@@ -24,7 +25,7 @@ from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.kubernetes.pod import AffinityTerm
 from shared.state.cluster_state import ClusterState
-from shared.state.state_node import StateNode, compute_pool_usage
+from shared.state.state_node import StateNode
 
 DEFAULT_SETTINGS: Final = DisruptionSettings()
 NO_EXPECTED_PODS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -61,7 +62,7 @@ class DisruptionContext:
             pod: node for pod, node in node_by_pod.items() if pod in command_pods
         } | existing_node_by_pod
         self._nominated_nodes = frozenset(self.expected_node_by_pod.values())
-        self.prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
+        self._prices = DisruptionPrices(eviction_usd=settings.eviction_price_usd, overlap=settings.overlap)
         self.budget_tracker = BudgetTracker(self.cluster_state, settings, command_nodes)
         self._recovered_claims = find_recovered_claims(cluster_state)
         self._kept_terms_by_removed: dict[frozenset[str], Mapping[str, tuple[AffinityTerm, ...]]] = {}
@@ -127,8 +128,12 @@ class DisruptionContext:
     def build_evaluator(self, candidates: Mapping[str, Candidate]) -> BalancedEvaluator:
         """Return the evaluator of savings; *candidates*: by name, whether or not a method selects them."""
         return BalancedEvaluator(
-            self.cluster_state, candidates, self.prices, self.settings.forecasts, self.settings.run_times
+            self.cluster_state, candidates, self._prices, self.settings.forecasts, self.settings.run_times
         )
+
+    def build_eviction_costs(self) -> EvictionCosts:
+        """Return the cost of the evictions from candidates of this run."""
+        return EvictionCosts(self._prices, self.cluster_state.taken_at)
 
     def find_kept_anti_affinity(self, removed_nodes: Collection[str]) -> Mapping[str, tuple[AffinityTerm, ...]]:
         """Return, by pod, the preferred anti-affinity that is kept if *removed_nodes* are gone."""
@@ -161,7 +166,8 @@ class DisruptionContext:
 
     def _find_freed_limits(self, setup: SimulationSetup) -> dict[int, tuple[str, Mapping[str, int]]]:
         """Return, by node of a NodePool with limits, the pool and the node's share of the limits."""
-        pools_with_limits = {pool.name for pool in self.cluster_state.snapshot.node_pools if pool.limits is not None}
+        limit_prices = find_limit_prices(self.cluster_state.snapshot, self.options.money)
+        pools_with_limits = setup.simulation.packing.remaining_limits
         states = (
             state
             for state in self.cluster_state.nodes
@@ -170,7 +176,7 @@ class DisruptionContext:
         return {
             setup.simulation.node_numbers[state.name]: (
                 state.pool,
-                dict(compute_pool_usage((state,), state.pool).amounts),
+                dict(compute_limit_usage(state, limit_prices).amounts),
             )
             for state in states
         }

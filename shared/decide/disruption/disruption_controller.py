@@ -6,7 +6,6 @@ commands are disjoint. Budgets are counted across all methods.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import timedelta
 
 import msgspec
 
@@ -22,7 +21,7 @@ from shared.decide.disruption.consolidation_policy import (
 )
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
 from shared.decide.disruption.drift.drift import DRIFTED
-from shared.decide.disruption.methods.candidate_order import build_price_sort_key, build_ratio_sort_key
+from shared.decide.disruption.methods.candidate_order import build_cursor, build_price_sort_key, build_ratio_sort_key
 from shared.decide.disruption.methods.consolidation import Consolidation
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.consolidation_search import ConsolidationSearch, is_end_cheaper
@@ -52,7 +51,7 @@ class DisruptionDecision(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()
     """One for each node, sorted by name."""
     cursor: str = ""
-    """The candidate that the next run starts with after a time limit; "" if all candidates were evaluated."""
+    """The candidates that the next run starts with after a time limit; "" if all candidates were evaluated."""
     proposed_commands: tuple[ProposedCommand, ...] = ()
     """The proposed commands behind *commands*, in the same order."""
 
@@ -191,7 +190,7 @@ class _DisruptionController:
             self._context.cluster_state,
             self._context.budget_tracker,
             self._context.command_nodes,
-            self._context.prices,
+            self._context.build_eviction_costs(),
             self._cooldown,
         )
         self._add_commands(proposed_commands)
@@ -203,7 +202,7 @@ class _DisruptionController:
         drift_replacement = DriftReplacement(
             setup,
             (replacement_finder, self._context.budget_tracker, self._cooldown),
-            self._context.prices,
+            self._context.build_eviction_costs(),
             self._is_time_over,
         )
         self._add_commands(drift_replacement.find_replacements(dynamic_candidates))
@@ -249,7 +248,7 @@ class _DisruptionController:
             self._verdicts[candidate.name] = _block_over_budget(
                 candidate, UNDERUTILIZED_REASON, consolidation.budget_tracker
             )
-        return next(iter(consolidation.unreached), "")
+        return build_cursor(consolidation.unreached)
 
     def _build_consolidation(self, eligible: list[Candidate], evaluator: BalancedEvaluator) -> Consolidation:
         """Return a consolidation of *eligible*, in that order, in the existing simulation or in a new one."""
@@ -272,7 +271,7 @@ class _DisruptionController:
         next_context = DisruptionContext(
             cluster_state, context.options, context.command_nodes, context.expected_node_by_pod, context.settings
         )
-        cooldown = WorkloadCooldown(timedelta(), (), cluster_state.taken_at)
+        cooldown = WorkloadCooldown.build_disabled(cluster_state.taken_at)
         controller = _DisruptionController(
             next_context, self._paused_reasons, cooldown, self._is_time_over, looks_ahead=False
         )

@@ -17,6 +17,21 @@ REQUEUE_DELAY_PER_NODE: Final = timedelta(milliseconds=10)
 """Runs take longer with more nodes, so they are requeued less often."""
 
 
+CONTINUATION_DELAY: Final = timedelta(seconds=10)
+"""Delay of the continuation of a run: provision, which tries to get the lease every five seconds, comes first."""
+
+
+def plan_continuation(cursor: str, next_cursor: str) -> tuple[FollowUp, ...]:
+    """Requeue disrupt if the time limit ended a run that started at *cursor*, and the next one starts elsewhere.
+
+    A run that did not advance is not continued before the next schedule.
+    """
+    if not next_cursor or next_cursor == cursor:
+        return ()
+    message = f"the time limit was reached: evaluation continues at {next_cursor.split(maxsplit=1)[0]}"
+    return (FollowUp(function="disrupt", after=CONTINUATION_DELAY, message=message),)
+
+
 def plan_disruption_requeues(states: Sequence[StateNode], cluster: ClusterSnapshot) -> tuple[Action, ...]:
     """Return at most one follow-up per function, for the node that is the first to become consolidatable.
 

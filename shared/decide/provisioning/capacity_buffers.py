@@ -87,18 +87,22 @@ def plan_with_buffers(
     cluster_state: ClusterState,
     *,
     excluded: frozenset[str] = frozenset(),
+    withheld: frozenset[str] = frozenset(),
     options: SchedulingOptions = DEFAULT_OPTIONS,
     is_over: Callable[[], bool] | None = None,
 ) -> BufferedPlacement:
-    """Return the placement of pods and buffer pods. Without buffers the result is that of `solve`."""
+    """Return the placement of pods and buffer pods. Without buffers the result is that of `solve`.
+
+    *withheld*: names of pods and buffer pods that are not placed.
+    """
     resolved_buffers = resolve_buffers(cluster_state.snapshot)
-    buffer_pods = tuple(pod for room in resolved_buffers for pod in room.pods)
-    if not buffer_pods:
+    buffer_pods = tuple(pod for room in resolved_buffers for pod in room.pods if pod.name not in withheld)
+    if not buffer_pods and not withheld:
         return BufferedPlacement(
             placement=solve(cluster_state, excluded=excluded, options=options, is_over=is_over),
             resolved_buffers=resolved_buffers,
         )
-    pods = select_pods_to_schedule(cluster_state, excluded)
+    pods = tuple(pod for pod in select_pods_to_schedule(cluster_state, excluded) if pod.name not in withheld)
     combined_placement = solve(
         cluster_state, pods=(*pods, *buffer_pods), excluded=excluded, options=options, is_over=is_over
     )

@@ -12,6 +12,7 @@ from shared.decide.scheduling.packing.placement_builder import build_placement
 from shared.decide.scheduling.packing.plan_completion import Plan
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
+from shared.decide.scheduling.pods.pod_priority import explain_priority, is_priority_inverted
 from shared.decide.scheduling.pods.pods_by_zone import count_pods_by_zone
 from shared.decide.scheduling.scheduling_problem import SchedulingProblem, build_problem
 from shared.decide.scheduling.search.plan_search import SecondLaunch, find_cheapest_placement
@@ -44,14 +45,23 @@ def solve(
     pods = select_pods_to_schedule(cluster_state, excluded) if pods is None else pods
     if not pods:
         return Placement()
-    problem = build_problem(
-        cluster_state,
-        pods=pods,
-        staying_nodes=[
-            state for state in cluster_state.nodes if not state.is_marked_for_deletion() and state.name not in excluded
-        ],
-        options=options,
-    )
+    staying_nodes = [
+        state for state in cluster_state.nodes if not state.is_marked_for_deletion() and state.name not in excluded
+    ]
+    problem = build_problem(cluster_state, pods=pods, staying_nodes=staying_nodes, options=options)
+    placement = _solve_problem(problem, options, is_over)
+    if options.priority_under_limits and is_priority_inverted(placement, pods):
+        problem = build_problem(
+            cluster_state, pods=pods, staying_nodes=staying_nodes, options=options, by_priority=True
+        )
+        placement = explain_priority(_solve_problem(problem, options, is_over), pods)
+    return placement
+
+
+def _solve_problem(
+    problem: SchedulingProblem, options: SchedulingOptions, is_over: Callable[[], bool] | None
+) -> Placement:
+    """Return the placement of the pods of *problem*."""
     packing, pod_by_name = problem.start_packing(is_over=is_over), {pod.name: pod for pod in problem.queue}
     by_zone = count_pods_by_zone(problem.pod_classes, problem.topology)
 

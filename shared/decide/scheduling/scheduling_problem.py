@@ -8,11 +8,13 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from shared.decide.launch.money.limit_prices import LimitPrices, find_limit_prices
 from shared.decide.scheduling.constraints.pod_validation import validate_pod
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology, build_volume_topology
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
+from shared.decide.scheduling.instance_types.type_prices import TypePrices
 from shared.decide.scheduling.nodes.existing_node import ExistingNode, build_existing_nodes, build_node_domains
 from shared.decide.scheduling.nodes.node_pool_limits import compute_remaining_limits
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
@@ -25,7 +27,11 @@ from shared.decide.scheduling.pods.equivalence_class import (
 )
 from shared.decide.scheduling.pods.queue_order import sort_queue
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate
-from shared.decide.scheduling.templates.template_builder import build_templates
+from shared.decide.scheduling.templates.template_builder import (
+    build_template_requirements,
+    build_templates,
+    find_type_index,
+)
 from shared.decide.scheduling.topology.topology import Topology
 from shared.decide.scheduling.topology.topology_builder import build_topology
 from shared.model.cluster import ClusterSnapshot
@@ -46,12 +52,14 @@ class SchedulingProblem:
         staying_nodes: Sequence[StateNode],
         waiting_pods: Collection[str] | None,
         options: SchedulingOptions,
+        *,
+        by_priority: bool = False,
     ) -> None:
         """Use `build_problem` instead."""
         self.cluster: ClusterSnapshot = cluster_state.planning_snapshot
         self.queue, self.staying_nodes, self.options = queue, staying_nodes, options
         self.volumes: VolumeTopology = build_volume_topology(self.cluster)
-        self.pod_shapes, self.errors_by_pod = _split_by_validity(queue, self.volumes)
+        self.pod_shapes, self.errors_by_pod = _split_by_validity(queue, self.volumes, by_priority=by_priority)
         self.axes: Axes = _build_axes(self.cluster, self.pod_shapes)
         self._cluster_state, self._waiting_pods = cluster_state, waiting_pods
 
@@ -111,7 +119,14 @@ class SchedulingProblem:
 
     def compute_remaining_limits(self) -> dict[str, dict[str, int]]:
         """Return what remains of the limits of each NodePool next to the staying nodes."""
-        return compute_remaining_limits(self.cluster.node_pools, self.staying_nodes, self._type_indexes)
+        return compute_remaining_limits(
+            self.cluster.node_pools,
+            self.staying_nodes,
+            self._type_indexes,
+            self._templates[3],
+            self._limit_prices,
+            self.options.money.cluster_limit,
+        )
 
     def start_packing(
         self, existing_nodes: list[ExistingNode] | None = None, is_over: Callable[[], bool] | None = None
@@ -133,8 +148,33 @@ class SchedulingProblem:
     @cached_property
     def _templates(
         self,
-    ) -> tuple[tuple[NodeClaimTemplate, ...], tuple[ExcludedNodePool, ...], dict[str, InstanceTypeIndex]]:
-        return build_templates(self.cluster, self.axes, self.options)
+    ) -> tuple[
+        tuple[NodeClaimTemplate, ...],
+        tuple[ExcludedNodePool, ...],
+        dict[str, InstanceTypeIndex],
+        dict[str, TypePrices],
+    ]:
+        templates, excluded_pools, type_indexes = build_templates(self.cluster, self.axes, self.options)
+        type_prices = self._build_type_prices(type_indexes)
+        for template in templates:
+            template.type_prices = type_prices.get(template.pool.name)
+        return templates, excluded_pools, type_indexes, type_prices
+
+    def _build_type_prices(self, type_indexes: Mapping[str, InstanceTypeIndex]) -> dict[str, TypePrices]:
+        """Return the prices of instance types by NodePool, if there are limits in USD per hour."""
+        type_prices: dict[str, TypePrices] = {}
+        for pool in self.cluster.node_pools if self._limit_prices is not None else ():
+            type_index = find_type_index(type_indexes, pool.node_class.name, pool.name)
+            if type_index is not None and self._limit_prices is not None:
+                type_prices[pool.name] = TypePrices(
+                    type_index, self._limit_prices, pool.node_class.name, build_template_requirements(pool)
+                )
+        return type_prices
+
+    @cached_property
+    def _limit_prices(self) -> LimitPrices | None:
+        """The prices of nodes for limits in USD per hour; None if there are no such limits."""
+        return find_limit_prices(self.cluster, self.options.money)
 
 
 def build_problem(
@@ -144,22 +184,24 @@ def build_problem(
     staying_nodes: Sequence[StateNode],
     waiting_pods: Collection[str] | None = None,
     options: SchedulingOptions,
+    by_priority: bool = False,
 ) -> SchedulingProblem:
     """Return the problem to place *pods* on *staying_nodes* and on new nodes.
 
     *waiting_pods*: names of pods that are counted nowhere until they are placed, by default all *pods* without errors;
-    topology constraints count the others on the nodes where they run.
+    topology constraints count the others on the nodes where they run. *by_priority*: pods of higher priority are placed
+    first.
     """
-    queue = sort_queue(pods, cluster_state.taken_at)
-    return SchedulingProblem(cluster_state, queue, staying_nodes, waiting_pods, options)
+    queue = sort_queue(pods, cluster_state.taken_at, by_priority=by_priority)
+    return SchedulingProblem(cluster_state, queue, staying_nodes, waiting_pods, options, by_priority=by_priority)
 
 
 def _split_by_validity(
-    queue: Sequence[Pod], volumes: VolumeTopology
+    queue: Sequence[Pod], volumes: VolumeTopology, *, by_priority: bool
 ) -> tuple[list[PodShape], dict[str, Unschedulable]]:
     """Split *queue* into the shapes of valid pods and errors by pod name."""
     valid_shapes, errors_by_pod = [], dict[str, Unschedulable]()
-    for shape in group_pod_shapes(queue):
+    for shape in group_pod_shapes(queue, by_priority=by_priority):
         error = validate_pod(shape.representative, volumes)
         if error is None:
             valid_shapes.append(shape)

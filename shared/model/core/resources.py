@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.units import parse_quantity
 
 CPU: Final = "cpu"
@@ -23,6 +24,8 @@ NEURON_CORE: Final = "aws.amazon.com/neuroncore"
 EFA: Final = "vpc.amazonaws.com/efa"
 NODES: Final = "nodes"
 """The pseudo-resource of NodePool limits."""
+USD_PER_HOUR: Final = "usd-per-hour"
+"""The pseudo-resource of limits in money, in millionths of a USD per hour; `karpenter.money_limit` has them."""
 
 _MILLI_PER_CORE: Final = 1000
 
@@ -156,6 +159,8 @@ def format_amount(name: str, amount: int, *, is_minimum: bool = False) -> str:
     >>> format_amount("memory", 524352 * 1024**2), format_amount("cpu", 2500), format_amount("cpu", 250)
     ('512.1Gi', '2.5', '250m')
     """
+    if name == USD_PER_HOUR:
+        return format_usd_per_hour(amount / 1_000_000)
     if name == CPU:
         cores = f"{amount // _MILLI_PER_CORE}.{amount % _MILLI_PER_CORE:03}".rstrip("0").rstrip(".")
         return f"{amount}m" if 0 < amount < _MILLI_PER_CORE else cores

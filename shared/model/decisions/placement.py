@@ -6,6 +6,7 @@ import msgspec
 
 from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Resources
+from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy
 
 MAX_INSTANCE_TYPES = 600
 Usd: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e6)]
@@ -45,6 +46,10 @@ class SchedulingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Additional cost of each node that is neither instance nor volume cost, such as the license of an agent."""
     volume_usd_per_gib_month: Usd = 0.08
     """Price of the volumes that the node class maps: gp3."""
+    money: MoneyPolicy = NO_CLUSTER_LIMIT
+    """The limit of the cluster in USD per hour, and the prices that count against such limits."""
+    priority_under_limits: bool = False
+    """Whether pods of higher priority are placed first if limits or capacity are short."""
     pod_nominations: Literal["Enabled", "Disabled"] = "Enabled"
     """Whether pods get nominated node names. Disabled: plans that work without them are preferred."""
 

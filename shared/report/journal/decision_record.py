@@ -7,9 +7,7 @@ ClusterSnapshot and the other inputs. It names its catalog, which is kept in the
 import gzip
 import zlib
 from collections.abc import Iterable
-from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +28,7 @@ from shared.model.decisions.action import (
 from shared.model.decisions.command import CommandState
 from shared.model.decisions.decision_answers import RecordedAnswer
 from shared.model.decisions.interruption_message import InterruptionMessage
+from shared.model.decisions.month_costs import MonthCosts
 from shared.model.decisions.pod_run_time import RunTimeRecord
 from shared.model.decisions.workload_history import DemandForecast
 from shared.ports.world import World
@@ -80,6 +79,8 @@ class DecisionInputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Of `disrupt`: the demand forecasts of the workload history."""
     run_times: tuple[RunTimeRecord, ...] = ()
     """Of `disrupt`: the run times of the families of finite pods in the cluster."""
+    month_costs: MonthCosts | None = None
+    """Of `provision`: the costs of the month, if there is a monthly budget."""
     answers: tuple[RecordedAnswer, ...] | None = None
     """The answers to the decision's requests, in order; None: written by a version that did not record them."""
 
@@ -211,14 +212,3 @@ def _convert_old_answers(inputs: Any) -> Any:  # noqa: ANN401 - JSON
         for answer in _ANSWERS_BY_OLD_FIELD[field]
     ]
     return inputs | {"answers": answers, "launch_groups": inputs.get("kept", {}).get("launch_groups", ())}
-
-
-_SOURCE_ROOT: Final = Path(__file__).resolve().parents[2]
-
-
-@lru_cache(maxsize=1)
-def compute_code_digest() -> str:
-    """Return 12 hex digits that identify all source files of this package, which decide and act."""
-    files = {str(path.relative_to(_SOURCE_ROOT)): path.read_bytes() for path in _SOURCE_ROOT.rglob("*.py")}
-    parts = (b"%b:%d:%b" % (name.encode(), len(body), body) for name, body in sorted(files.items()))
-    return sha256(b"".join(parts)).hexdigest()[:12]

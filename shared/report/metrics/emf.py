@@ -16,12 +16,15 @@ NAMESPACE: Final = "Joiner"
 PENDING_PODS_BY_ZONE: Final = "PendingPodsByEffectiveZone"
 """Has one dimension more than the others."""
 PRICE_AGE: Final = "PriceAgeSeconds"
+MONEY_USED: Final = "MoneyUsedPercent"
+"""Used part of the limit in USD per hour that is closest to its end, or of the monthly budget."""
 ALARM_METRICS: Final = frozenset(
     {
         "AutomaticDisruptionPauses",
         "CycleFailures",
         "LaunchBreakerTrips",
         "LaunchFailures",
+        MONEY_USED,
         "OrphanedInstancesTerminated",
         PRICE_AGE,
         "ThrottledCalls",
@@ -29,7 +32,7 @@ ALARM_METRICS: Final = frozenset(
 )
 """Metrics that alarms read; published if not zero: alarms treat missing data as healthy."""
 GAUGE_METRICS: Final = frozenset(
-    {"CatalogAgeSeconds", "FleetUsdPerHour", "ManagedNodes", "OpenCommands", "PendingPods", PRICE_AGE}
+    {"CatalogAgeSeconds", "FleetUsdPerHour", "ManagedNodes", MONEY_USED, "OpenCommands", "PendingPods", PRICE_AGE}
 )
 """If all metrics are enabled, these are published every time: zero is information too."""
 NONZERO_METRICS: Final = ALARM_METRICS | {
@@ -49,6 +52,10 @@ NONZERO_METRICS: Final = ALARM_METRICS | {
 ALL_METRICS: Final = GAUGE_METRICS | NONZERO_METRICS | {PENDING_PODS_BY_ZONE}
 MAX_PRICE_AGE: Final = timedelta(hours=13)
 """Prices are read twice a day: until this age, no alarm needs the metric."""
+MONEY_ALARM_PERCENT: Final = 80
+"""Used part of a limit or budget at which the alarm starts."""
+_MIN_ALARM_AMOUNTS: Final = {PRICE_AGE: MAX_PRICE_AGE.total_seconds(), MONEY_USED: MONEY_ALARM_PERCENT - 1.0}
+"""Metrics that alarms need only above an amount."""
 
 
 def emit_metrics(counts: Mapping[str, float], world: World, by_zone: Iterable[tuple[str, int]] = ()) -> None:
@@ -68,8 +75,7 @@ def emit_metrics(counts: Mapping[str, float], world: World, by_zone: Iterable[tu
 def _is_published(name: str, amount: float, *, wants_all: bool) -> bool:
     if wants_all:
         return name in GAUGE_METRICS or (bool(amount) and name in NONZERO_METRICS)
-    threshold = MAX_PRICE_AGE.total_seconds() if name == PRICE_AGE else 0.0
-    return name in ALARM_METRICS and amount > threshold
+    return name in ALARM_METRICS and amount > _MIN_ALARM_AMOUNTS.get(name, 0.0)
 
 
 def _write_metrics(dimensions: Mapping[str, str], counts: Mapping[str, float], world: World) -> None:
@@ -85,5 +91,6 @@ def _write_metrics(dimensions: Mapping[str, str], counts: Mapping[str, float], w
     metrics.timestamp = round(world.clock().timestamp() * 1000)  # the property's setter compares with the system clock
     for name, amount in sorted(counts.items()):
         unit = MetricUnit.Seconds if "Seconds" in name else MetricUnit.Count
+        unit = MetricUnit.Percent if name.endswith("Percent") else unit
         metrics.add_metric(name=name, unit=MetricUnit.NoUnit if name.endswith("PerHour") else unit, value=amount)
     world.emit(json.dumps(metrics.serialize_metric_set(), sort_keys=True))

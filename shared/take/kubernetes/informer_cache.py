@@ -6,7 +6,7 @@ again. Only model values are cached, no bytes: the values of the snapshot that t
 list of each kind.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,8 +28,14 @@ _FORBIDDEN_KEY_PREFIX: Final = "forbidden "
 class CachedList(msgspec.Struct, frozen=True, kw_only=True):
     """One list at the resourceVersion *version*."""
 
+    field: str
+    """Its field in a ClusterSnapshot."""
     version: str
     listed_at: datetime
+    current_at: datetime
+    """When the list was at *version*: the last list or watch."""
+    size_bytes: int
+    """Size of the list when it was listed."""
     values: dict[str, Any]
     """By name, like ``shop/cart``; never changed in place."""
     problems: dict[str, Problem]
@@ -63,6 +69,12 @@ def store_cached_list(
         cache[_build_cache_key(resource_kind)] = cached_list
 
 
+def list_cached_lists(cache: MutableMapping[str, object]) -> tuple[CachedList, ...]:
+    """Return all cached lists, in the order of their keys."""
+    values = (value for _, value in sorted(cache.items(), key=lambda item: item[0]))
+    return tuple(value for value in values if isinstance(value, CachedList))
+
+
 def forbid_watch(cache: MutableMapping[str, object] | None, resource_kind: ResourceKind, now: datetime) -> None:
     """Record that *resource_kind* may not be watched."""
     if cache is not None:
@@ -75,11 +87,11 @@ def is_watch_forbidden(cache: MutableMapping[str, object] | None, resource_kind:
     return isinstance(forbidden_at, datetime) and timedelta() <= now - forbidden_at < RELIST_INTERVAL
 
 
-def build_cached_list(pages: ListedPages, now: datetime) -> CachedList | None:
-    """Return the cached form of a complete list, or None if it should not be cached."""
+def build_cached_list(resource_kind: ResourceKind, pages: ListedPages, now: datetime) -> CachedList | None:
+    """Return the cached form of the complete list of *resource_kind*, or None if it should not be cached."""
     if pages.size_bytes <= MIN_CACHED_LIST_BYTES:
         return None
-    value_by_name = {_get_object_name(value): value for value in pages.values}
+    value_by_name = map_by_name(pages.values)
     problem_by_name = {problem.name: problem for problem in pages.problems}
     version, *other_versions = pages.versions
     is_consistent = (
@@ -88,12 +100,21 @@ def build_cached_list(pages: ListedPages, now: datetime) -> CachedList | None:
     if not is_consistent:
         return None
     return CachedList(
-        version=version, listed_at=now, values=value_by_name, problems=problem_by_name, ordered=pages.values
+        field=resource_kind.field,
+        version=version,
+        listed_at=now,
+        current_at=now,
+        size_bytes=pages.size_bytes,
+        values=value_by_name,
+        problems=problem_by_name,
+        ordered=pages.values,
     )
 
 
-def apply_watch_events(cached_list: CachedList, resource_kind: ResourceKind, changes: WatchEvents) -> CachedList:
-    """Return *cached_list* with the events of *changes* applied.
+def apply_watch_events(
+    cached_list: CachedList, resource_kind: ResourceKind, changes: WatchEvents, now: datetime
+) -> CachedList:
+    """Return *cached_list* with the events of *changes* applied, which were read at *now*.
 
     Raises:
         Expired: the events do not match the cached list.
@@ -120,10 +141,16 @@ def apply_watch_events(cached_list: CachedList, resource_kind: ResourceKind, cha
     return msgspec.structs.replace(
         cached_list,
         version=changes.version,
+        current_at=now,
         values=values,
         problems=problems,
         ordered=sort_objects(values.values()) if changes.events else cached_list.ordered,
     )
+
+
+def map_by_name(values: Iterable[Any]) -> dict[str, Any]:
+    """Return *values* by their names, like ``shop/cart``."""
+    return {_get_object_name(value): value for value in values}
 
 
 def _get_object_name(value: Any) -> str:  # noqa: ANN401 - any of a Cluster's values

@@ -25,8 +25,9 @@ from shared.take.kubernetes.informer_cache import (
     is_watch_forbidden,
     store_cached_list,
 )
-from shared.take.kubernetes.paging import list_pages
+from shared.take.kubernetes.paging import ListedPages, list_pages, list_pages_or_replace
 from shared.take.kubernetes.resource_kinds import ResourceKind
+from shared.take.kubernetes.shared_cache import StoredListReader
 from shared.take.kubernetes.unserved_resources import build_unserved_problem
 
 _NODE_LIST_FIELDS: Final = ("nodes", "node_claims")
@@ -36,12 +37,22 @@ PendingRead = Callable[[], ReadResult]
 
 
 class Reflector:
-    """One read of the lists of *kube* at *now*; without a *cache*, everything is listed."""
+    """One read of the lists of *kube* at *now*; without a *cache*, everything is listed.
 
-    def __init__(self, kube: Kube, cache: MutableMapping[str, object] | None, now: datetime) -> None:
+    Large lists that are not cached are loaded from *stored_lists*, if there are any, and then watched.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        cache: MutableMapping[str, object] | None,
+        now: datetime,
+        stored_lists: StoredListReader | None = None,
+    ) -> None:
         """Start without reading."""
-        self._kube, self._cache, self._now = kube, cache, now
+        self._kube, self._cache, self._now, self._stored_lists = kube, cache, now, stored_lists
         self._nodes_relisted = False
+        self._loaded_fields: set[str] = set()
         self._watch_problems: list[Problem] = []
 
     def read_lists(self, resource_kinds: Iterable[ResourceKind], problems: list[Problem]) -> dict[str, Values]:
@@ -76,6 +87,9 @@ class Reflector:
         cached_list = find_cached_list(self._cache, resource_kind, self._now)
         if cached_list is None or is_watch_forbidden(self._cache, resource_kind, self._now):
             return self._list_now(resource_kind)
+        return self._start_watch(resource_kind, cached_list)
+
+    def _start_watch(self, resource_kind: ResourceKind, cached_list: CachedList) -> PendingRead:
         try:
             changes = self._kube.watch(
                 resource_kind.path, since=cached_list.version, field_selector=resource_kind.selector
@@ -91,7 +105,7 @@ class Reflector:
         self, resource_kind: ResourceKind, cached_list: CachedList, changes: Callable[[], WatchEvents]
     ) -> ReadResult:
         try:
-            cached_list = apply_watch_events(cached_list, resource_kind, changes())
+            cached_list = apply_watch_events(cached_list, resource_kind, changes(), self._now)
         except Throttled:
             raise
         except Fault as fault:
@@ -107,11 +121,13 @@ class Reflector:
             forbid_watch(self._cache, resource_kind, self._now)
             message = f"{fault}; a full list is used instead, which costs the API server more"
             self._watch_problems.append(Problem(kind="Watch", name=resource_kind.path, message=message))
+        if resource_kind.field in self._loaded_fields and self._stored_lists is not None:
+            self._stored_lists.record_refusal(resource_kind.field, f"{type(fault).__name__}: {fault}")
 
     def _list_now(self, resource_kind: ResourceKind) -> PendingRead:
         store_cached_list(self._cache, resource_kind, None)  # avoids holding two lists of a kind at once
         try:
-            pages = list_pages(self._kube, resource_kind)
+            pages = self._list_or_load(resource_kind)
         except NotFound:
             if resource_kind.is_optional:
                 return lambda: ((), ())
@@ -119,6 +135,18 @@ class Reflector:
                 raise
             unserved_problem = build_unserved_problem(self._kube, resource_kind)
             return lambda: ((), (unserved_problem,))
+        if isinstance(pages, CachedList):
+            self._loaded_fields.add(resource_kind.field)
+            store_cached_list(self._cache, resource_kind, pages)
+            return self._start_watch(resource_kind, pages)
         if self._cache is not None:
-            store_cached_list(self._cache, resource_kind, build_cached_list(pages, self._now))
+            store_cached_list(self._cache, resource_kind, build_cached_list(resource_kind, pages, self._now))
         return lambda: (pages.values, pages.problems)
+
+    def _list_or_load(self, resource_kind: ResourceKind) -> ListedPages | CachedList:
+        stored_lists = self._stored_lists
+        if stored_lists is None or is_watch_forbidden(self._cache, resource_kind, self._now):
+            return list_pages(self._kube, resource_kind)
+        return list_pages_or_replace(
+            self._kube, resource_kind, lambda progress: stored_lists.load(resource_kind, progress)
+        )

@@ -108,6 +108,8 @@ class ListMetaJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     continue_token: str = field(name="continue", default="")
     resource_version: str = field(name="resourceVersion", default="")
+    remaining_count: int | None = field(name="remainingItemCount", default=None)
+    """Number of objects on the following pages; None: unknown, as for lists with a field selector."""
 
 
 class NamespaceJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):

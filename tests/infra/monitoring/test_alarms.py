@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
-from shared.report.metrics.emf import ALARM_METRICS, NAMESPACE, emit_metrics
+from shared.report.metrics.emf import ALARM_METRICS, MONEY_USED, NAMESPACE, emit_metrics
 from sim.authorization.template_policies import Template, get_resources
 from sim.benchmarks.decision_time import build_benchmark_world
 from tests.infra.stacks import PRIVATE, synthesize_stack
@@ -48,11 +49,20 @@ def test_alarms_use_emitted_metrics_and_dashboard_uses_only_free_metrics(
     template: Template,
 ) -> None:
     alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
-    assert {alarm["MetricName"] for alarm in alarms if alarm.get("Namespace") == NAMESPACE} == ALARM_METRICS
+    metric_names = {alarm["MetricName"] for alarm in alarms if alarm.get("Namespace") == NAMESPACE}
+    assert metric_names == ALARM_METRICS - {MONEY_USED}
     [page] = get_resources(template, "AWS::CloudWatch::Dashboard").values()
     body = json.loads(page["DashboardBody"])
     metrics = [metric for widget in body["widgets"] for metric in widget["properties"].get("metrics", [])]
     assert {metric[0] for metric in metrics} == {"AWS/Lambda", "AWS/SQS"}
+
+
+@pytest.mark.parametrize("setting", ["limit-usd-per-hour", "monthly-budget-usd"])
+def test_limits_in_money_have_an_alarm_at_80_percent(setting: str, tmp_path: Path) -> None:
+    template = synthesize_stack(str(tmp_path), {"cluster": "demo", setting: "100"})
+    alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
+    [alarm] = [alarm for alarm in alarms if alarm.get("MetricName") == MONEY_USED]
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (80, "GreaterThanOrEqualToThreshold")
 
 
 def test_every_dashboard_widget_has_title_unit_and_series_labels(template: Template) -> None:

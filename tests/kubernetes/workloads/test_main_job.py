@@ -16,6 +16,7 @@ from tests.kubernetes.manifests import (
     make_deployment,
     make_node_pool,
     make_pod_disruption_budget,
+    make_zone_spread,
 )
 from tests.scenario.promised import MAX_COST_RATIO, record_promise
 
@@ -119,18 +120,17 @@ def test_burst_of_a_thousand_pods_is_planned_once(
     promised = record_promise(monkeypatch)
     arena.desk.apply_all([make_node_pool("default"), make_node_pool("side", weight=50, tier="side")])
     arena.wait_until(lambda: all(is_ready(pool) for pool in arena.desk.list_objects(POOLS)), "the NodePools are ready")
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "spread"}},
-    }
     arena.desk.apply_all(
         [
             make_deployment("small", 500, "900m", "3100Mi"),
             make_deployment("large", 500, "3500m", "28Gi"),
             make_deployment(
-                "spread", 30, "1", "1Gi", topologySpreadConstraints=[spread], **build_tier_pod_fields("side")
+                "spread",
+                30,
+                "1",
+                "1Gi",
+                topologySpreadConstraints=[make_zone_spread("spread")],
+                **build_tier_pod_fields("side"),
             ),
             make_pod_disruption_budget("spread", 5),
         ]

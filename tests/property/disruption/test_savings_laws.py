@@ -7,11 +7,23 @@ from typing import Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
 from shared.decide.disruption.savings.command_value import CommandValue, merge_values
 from shared.decide.disruption.savings.disruption_cost import DisruptionCost
 from shared.decide.disruption.savings.savings_duration import MAX_SAVINGS_DURATION, SavingsDuration
+from shared.model.core.labels import DO_NOT_DISRUPT
+from shared.model.core.metadata import OwnerReference
 from sim.cloud.seeded_random import draw_fraction
+from tests.support.catalogues import NOW
+from tests.support.disruption_fleet import (
+    decide_disruption,
+    make_fleet,
+    make_node_with_pods,
+    make_web_pod,
+    summarize_commands,
+)
 
 amounts = st.floats(1e-6, 100)
 quiet_periods = st.timedeltas(timedelta(), MAX_SAVINGS_DURATION)
@@ -80,6 +92,26 @@ def test_merged_deletions_have_the_sum_of_savings_and_costs(parts: list[tuple[fl
     merged = merge_values(values)
     assert merged.cost.usd == pytest.approx(sum(value.cost.usd for value in values))
     assert merged.savings_usd == pytest.approx(sum(value.savings_usd for value in values), rel=1e-6, abs=1e-6)
+
+
+@given(price=st.floats(0, 1e5), quiet=st.timedeltas(timedelta(), timedelta(days=3)), is_job=st.booleans())
+def test_controller_removes_a_node_that_stays_cheap_to_remove_for_a_day(
+    price: float, quiet: timedelta, *, is_job: bool
+) -> None:
+    """Its pods fit on another node, which protects itself: after a day, neither price nor lost work keeps the node."""
+    pod = make_web_pod("1", "200m")
+    if is_job:
+        job = OwnerReference(api_version="batch/v1", kind="Job", name="import", uid="job", controller=True)
+        pod = replace(pod, meta=replace(pod.meta, owners=(job,)), started_at=NOW - timedelta(days=9))
+    node, claim, pods = make_node_with_pods("a", pod)
+    past = tuple(replace(condition, since=NOW - timedelta(days=9)) for condition in claim.conditions)
+    machine = (node, replace(claim, conditions=past, last_pod_event_at=NOW - quiet), pods)
+    receiver = make_node_with_pods("b", make_web_pod("2", "1"), annotations={DO_NOT_DISRUPT: "true"})
+    decision = decide_disruption(make_fleet(machine, receiver), DisruptionSettings(eviction_price_usd=price))
+    if quiet >= MAX_SAVINGS_DURATION or price == 0:
+        assert summarize_commands(decision) == [("SingleNode", ["a"], [])]
+    elif price > 0.2 * (quiet / ONE_HOUR):
+        assert decision.commands == ()
 
 
 def draw_gaps(kind: str, mean_hours: float, seed: int) -> list[float]:

@@ -1,8 +1,9 @@
-"""A NodePool's limit holds however functions overlap, die and come back: by the ledger alone, without any lease."""
+"""Limits hold however functions overlap, die and come back: by the ledger alone, without any lease."""
 
 from collections.abc import Generator
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,9 +11,11 @@ from shared.decide.launch.fleets.launch_limits import MAX_LIST_AGE
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, LIMIT_USD, ZONE
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.resources import CPU, NODES, build_resources, parse_resources
 from shared.model.ec2.fleet import FleetInstance, FleetResult
+from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy, convert_to_micro_usd
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_pool import NodePool
 from shared.ports.world import World
@@ -22,8 +25,20 @@ from tests.support.launch_cases import get_time_after, make_claim, make_cluster,
 from tests.support.snapshot_decisions import plan_launches
 
 VCPUS_PER_INSTANCE = 4
-LIMIT = build_resources({CPU: 5 * VCPUS_PER_INSTANCE * 1000, NODES: 7})
+MAX_INSTANCES = 5
+LIMIT = build_resources({CPU: MAX_INSTANCES * VCPUS_PER_INSTANCE * 1000, NODES: 7})
+USD_PER_INSTANCE = 0.4 * 0.2 + 20 * 0.08 / 730
+"""The most expensive offering of the requests, m5.xlarge as spot in us-east-1b, and 20 GiB of gp3."""
+LIMIT_USD_PER_HOUR = MAX_INSTANCES * USD_PER_INSTANCE + 0.001
 POOL = NodePool(meta=ObjectMeta(name="default"), node_class=NodeClassRef(name="default"), limits=LIMIT)
+USD_POOL = NodePool(
+    meta=ObjectMeta(name="default", annotations=((LIMIT_USD, f"{LIMIT_USD_PER_HOUR:.6f}"),)),
+    node_class=NodeClassRef(name="default"),
+)
+FREE_POOL = NodePool(meta=ObjectMeta(name="default"), node_class=NodeClassRef(name="default"))
+CLUSTER_MONEY = MoneyPolicy(cluster_limit=convert_to_micro_usd(LIMIT_USD_PER_HOUR))
+LIMITED_SCOPES = ((POOL, NO_CLUSTER_LIMIT), (USD_POOL, NO_CLUSTER_LIMIT), (FREE_POOL, CLUSTER_MONEY))
+SCOPE_NAMES = ("cpu of the NodePool", "USD of the NodePool", "USD of the cluster")
 OLDEST = MAX_LIST_AGE.total_seconds()
 XLARGE = parse_resources({"cpu": str(VCPUS_PER_INSTANCE), "memory": "8Gi"})
 
@@ -31,7 +46,7 @@ XLARGE = parse_resources({"cpu": str(VCPUS_PER_INSTANCE), "memory": "8Gi"})
 class Region:
     """Claims and launch groups as everybody sees them, and EC2, which gives what it has."""
 
-    def __init__(self, gives: list[int]) -> None:
+    def __init__(self, gives: list[int], pool: NodePool = POOL, money: MoneyPolicy = NO_CLUSTER_LIMIT) -> None:
         """Begin empty; EC2 starts so many instances each time, the last number first, then all that are requested."""
         self.claims: dict[str, NodeClaim] = {}
         self.born: dict[str, int] = {}
@@ -39,7 +54,8 @@ class Region:
         self.groups: dict[str, LaunchGroup] = {}
         self.second = 0
         self.decision_count = 0
-        self._gives = gives
+        self.money = money
+        self._gives, self._pool = gives, pool
 
     def build_snapshot_for(self, actor: str) -> ClusterSnapshot:
         """Build the snapshot of *actor*: it lacks claims of other actors that are newer than the actor's list."""
@@ -52,7 +68,7 @@ class Region:
         ]
         now = get_time_after(self.second)
         return make_cluster(
-            *visible_claims, node_pools=(POOL,), launch_groups=tuple(self.groups.values()), taken_at=now
+            *visible_claims, node_pools=(self._pool,), launch_groups=tuple(self.groups.values()), taken_at=now
         )
 
     def start_instances(self, group: LaunchGroup) -> None:
@@ -61,8 +77,8 @@ class Region:
             FleetInstance(
                 instance_id=f"i-{group.name}-{number:03}",
                 instance_type="m5.xlarge",
-                zone="us-east-1a",
-                subnet_id="subnet-a",
+                zone="us-east-1b",
+                subnet_id="subnet-b",
                 image_id="ami-amd64",
                 capacity_type="spot",
             )
@@ -86,7 +102,7 @@ def run_function(actor: str, counts: list[int], region: Region, world: World) ->
         snapshot = region.build_snapshot_for(actor)
         yield
         plan = write_limit_reservations(
-            plan_launches(snapshot, LaunchPolicy(limit_reservations=books)), snapshot, world, None
+            plan_launches(snapshot, LaunchPolicy(limit_reservations=books, money=region.money)), snapshot, world, None
         )
         yield
         for launch in plan.launches:
@@ -99,7 +115,14 @@ def run_function(actor: str, counts: list[int], region: Region, world: World) ->
             for name, instance in zip(group.claims, group.result.instances if group.result else (), strict=False):
                 node_claim = region.claims.get(name)
                 if name.startswith(actor) and node_claim is not None and not node_claim.provider_id:
-                    launched_fields = {"provider_id": f"aws:///z/{instance.instance_id}", "capacity": XLARGE}
+                    labels = (*node_claim.meta.labels, (INSTANCE_TYPE, "m5.xlarge"), (ZONE, "us-east-1b"))
+                    launched_fields = {
+                        "provider_id": f"aws:///z/{instance.instance_id}",
+                        "capacity": XLARGE,
+                        "meta": msgspec.structs.replace(
+                            node_claim.meta, labels=tuple(sorted((*labels, (CAPACITY_TYPE, "spot"))))
+                        ),
+                    }
                     region.claims[name] = msgspec.structs.replace(node_claim, **launched_fields)
                     yield
         for unlaunchable in plan.unlaunchable:
@@ -107,6 +130,7 @@ def run_function(actor: str, counts: list[int], region: Region, world: World) ->
         yield
 
 
+@pytest.mark.parametrize(("pool", "money"), LIMITED_SCOPES, ids=SCOPE_NAMES)
 @given(
     counts=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     gives=st.lists(st.integers(0, 3), max_size=6),
@@ -115,9 +139,9 @@ def run_function(actor: str, counts: list[int], region: Region, world: World) ->
     ),
 )
 def test_nodepool_limit_is_never_exceeded_by_overlapping_functions(
-    counts: list[int], gives: list[int], turns: list[str]
+    pool: NodePool, money: MoneyPolicy, counts: list[int], gives: list[int], turns: list[str]
 ) -> None:
-    region, outside = Region(gives), Outside()
+    region, outside = Region(gives, pool, money), build_outside(money)
     worlds = {name: outside.build_world(name) for name in "abc"}
     actors = {name: run_function(name, counts, region, world) for name, world in worlds.items()}
     for turn in turns:
@@ -126,13 +150,18 @@ def test_nodepool_limit_is_never_exceeded_by_overlapping_functions(
             actors[turn[0]] = run_function(turn[0], counts, region, worlds[turn[0]])
         else:
             next(actors[turn])
-        assert region.count_running() * VCPUS_PER_INSTANCE * 1000 <= LIMIT[CPU]
+        assert region.count_running() <= MAX_INSTANCES
 
 
-def test_single_function_can_launch_up_to_the_full_limit() -> None:
-    region, outside = Region([]), Outside()
+def build_outside(money: MoneyPolicy) -> Outside:
+    return Outside(limit_usd_per_hour=0.0 if money.cluster_limit is None else LIMIT_USD_PER_HOUR)
+
+
+@pytest.mark.parametrize(("pool", "money"), LIMITED_SCOPES, ids=SCOPE_NAMES)
+def test_single_function_can_launch_up_to_the_full_limit(pool: NodePool, money: MoneyPolicy) -> None:
+    region, outside = Region([], pool, money), build_outside(money)
     actor = run_function("a", [3], region, outside.build_world("a"))
     for _ in range(60):
         next(actor)
         region.second += 1
-    assert region.count_running() * VCPUS_PER_INSTANCE * 1000 == LIMIT[CPU]
+    assert region.count_running() == MAX_INSTANCES

@@ -1,5 +1,6 @@
 """Laws of local search: more effort never makes a plan worse, and trials leave nothing behind."""
 
+import math
 from collections.abc import Iterable
 from itertools import pairwise
 from unittest.mock import patch
@@ -18,7 +19,7 @@ EFFORTS = (1, 100, 1000, 6000)
 
 
 def rank_improved_plans(recipe: Recipe, effort: int) -> list[tuple[bool, float]]:
-    """Return the ranks of the plans that local search makes with *effort* steps for each start, the best is the least.
+    """Return the ranks of the plans that local search makes with *effort* steps, the best is the least.
 
     A plan with an accepted number of nodes is better than a cheaper one without.
     """
@@ -34,7 +35,7 @@ def rank_improved_plans(recipe: Recipe, effort: int) -> list[tuple[bool, float]]
         return improved_plans
 
     with (
-        patch.object(local_search, "EFFORT_PER_START", effort),
+        patch.object(local_search, "MAX_EFFORT_STEPS", effort),
         patch.object(plan_search, "improve_plans", record_ranks),
     ):
         solve(recipe.build_cluster())
@@ -53,11 +54,13 @@ def test_more_effort_never_gives_a_worse_plan(recipe: Recipe) -> None:
 class CheckedNeighborhood(Neighborhood):
     """Runs each trial twice, and compares the cost of a kept trial with its estimate."""
 
-    def run_trial(self, removed_nodes: Iterable[OpenNodeClaim], max_cpu_milli: int | None) -> Plan:
+    def run_trial(
+        self, removed_nodes: Iterable[OpenNodeClaim], max_cpu_milli: int | None, max_cost: float = math.inf
+    ) -> Plan:
         """Return the plan of the second trial, which is like the first."""
         nodes = list(removed_nodes)
-        first_cost = super().run_trial(nodes, max_cpu_milli).compute_cost()
-        plan = super().run_trial(nodes, max_cpu_milli)
+        first_cost = super().run_trial(nodes, max_cpu_milli, max_cost).compute_cost()
+        plan = super().run_trial(nodes, max_cpu_milli, max_cost)
         assert abs(plan.compute_cost() - first_cost) < 1e-9
         self.estimated_cost = first_cost
         return plan

@@ -15,10 +15,11 @@ from cli.replay.rerun import build_cluster, build_recorded_decision, replay_deci
 from shared.model.decisions.action import FollowUp
 from shared.model.decisions.decision_answers import AppliedOverlays, find_answer
 from shared.report.journal.decision_record import SNAPSHOT_PREFIX as SNAPSHOTS
-from shared.report.journal.decision_record import compute_code_digest, decode_record
+from shared.report.journal.decision_record import decode_record
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from shared.settings import Settings
 from shared.store.catalog_format import decode_catalog
+from shared.store.code_digest import compute_code_digest
 from sim.fault_simulation.drawing.draw_script import draw_brief_script, draw_script
 from sim.fault_simulation.run import run_script
 from sim.scenarios.runner import ScenarioRunner

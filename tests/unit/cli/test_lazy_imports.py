@@ -93,5 +93,7 @@ def test_commands_on_files_start_without_the_clients_of_aws_and_kubernetes(argum
     assert list_imported_libraries(*arguments, libraries=frozenset({"boto3", "kubernetes", "prompt_toolkit"})) == []
 
 
-def test_the_help_of_the_demo_needs_no_simulated_world() -> None:
-    assert list_imported_libraries("demo", "--help", libraries=SIMULATOR_LIBRARIES) == []
+@pytest.mark.parametrize("command", ["demo", "playground"])
+def test_the_help_of_simulations_needs_no_simulated_world(command: str) -> None:
+    libraries = SIMULATOR_LIBRARIES | {"boto3", "jinja2", "prompt_toolkit"}
+    assert list_imported_libraries(command, "--help", libraries=libraries) == []

@@ -17,6 +17,7 @@ PEOPLES = frozenset(
         labels.GRACEFUL_EXPIRATION,
         labels.IMAGE_SOAK,
         labels.LAUNCHES_PAUSED,
+        labels.LIMIT_USD,
         labels.MINIMUM_SAVINGS_PERCENT,
         labels.MINIMUM_SAVINGS_USD,
         labels.REBALANCE_POLICY,

@@ -7,7 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from docs.screenshots.__main__ import FOLDER, REPORT, ROOT, SCREENSHOTS, draw_screenshot, prepare_journal
+from docs.screenshots.__main__ import FOLDER, ROOT, SCREENSHOTS, draw_screenshot, prepare_journal
+from docs.screenshots.page_pictures import MAX_PICTURE_BYTES, PAGE_PICTURES
 from docs.screenshots.pictures import extract_text, render_terminal
 
 MAKE = "write the pictures anew: .venv/bin/python -m docs.screenshots"
@@ -31,12 +32,17 @@ def test_screenshot_matches_the_current_command_output(journal: Path, shot: obje
 
 
 def test_every_screenshot_is_generated_and_shown_on_a_page() -> None:
-    names = {f"{screenshot.name}.svg" for screenshot in SCREENSHOTS} | {REPORT}
+    names = {f"{screenshot.name}.svg" for screenshot in SCREENSHOTS} | {picture.name for picture in PAGE_PICTURES}
     assert {path.name for path in FOLDER.iterdir()} == names
     pages = "".join(
         path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts
     )
     assert [name for name in sorted(names) if f"images/{name})" not in pages] == []
+
+
+def test_pictures_of_pages_are_small() -> None:
+    sizes = {picture.name: (FOLDER / picture.name).stat().st_size for picture in PAGE_PICTURES}
+    assert {name: size for name, size in sizes.items() if size > MAX_PICTURE_BYTES} == {}
 
 
 def test_screenshot_loads_no_external_resources() -> None:

@@ -17,12 +17,13 @@ case "$*" in *plays|*test-kubernetes) echo "== 1 passed in 0.1s ==";; esac
 case "$*" in *"$FAILS") exit 2;; esac
 """
 BUILD = """#!/bin/sh
+case "$*" in *tests.ui.browser) echo "because of browser $BROWSER"; exit "$BROWSER";; esac
 echo $$ >building
 sleep "$SECONDS_TO_BUILD"
 echo "because of $BUILDS"; echo "main.go:1: no" >&2
 exit "$BUILDS"
 """
-ALL = ["setup", "checks", "coverage", "plays", "e2e", "test-kubernetes"]
+ALL = ["setup", "checks", "coverage", "test-ui", "plays", "e2e", "test-kubernetes"]
 
 
 @pytest.fixture
@@ -40,8 +41,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
     # A process that was started in the background ignores SIGINT, and so would its child processes.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def start(builds: int = 0, fails: str = "nothing", seconds: float = 0) -> subprocess.Popen[str]:
-        environment = {"BUILDS": str(builds), "FAILS": fails, "SECONDS_TO_BUILD": str(seconds)}
+    def start(builds: int = 0, fails: str = "nothing", seconds: float = 0, browser: int = 0) -> subprocess.Popen[str]:
+        environment = {
+            "BUILDS": str(builds),
+            "FAILS": fails,
+            "SECONDS_TO_BUILD": str(seconds),
+            "BROWSER": str(browser),
+        }
         return subprocess.Popen(
             [str(tmp_path / ".ci" / "run")],
             env=os.environ | environment,
@@ -72,11 +78,23 @@ def test_skipped_targets_are_reported_before_the_last_line(
 ) -> None:
     process = run(builds)
     output, _ = process.communicate()
-    assert (process.returncode, list_make_targets(output)) == (code, ALL[:4])
+    assert (process.returncode, list_make_targets(output)) == (code, ALL[:5])
     assert f"{expected_text}: the" in output
     assert f"because of {builds}" in output
     assert sum(line.startswith("!!!!!") for line in output.splitlines()) == 4
     assert output.splitlines()[-1] == "== 1 passed in 0.1s =="
+
+
+@pytest.mark.parametrize(("browser", "code", "expected_text"), [(3, 0, "NOT RUN"), (1, 1, "FAILED")])
+def test_missing_browser_is_reported_before_the_last_line(
+    run: Callable[..., subprocess.Popen[str]], browser: int, code: int, expected_text: str
+) -> None:
+    process = run(browser=browser)
+    output, _ = process.communicate()
+    targets = ALL[:3] + ALL[4:] if code == 0 else ALL[:3]
+    assert (process.returncode, list_make_targets(output)) == (code, targets)
+    assert f"{expected_text}: the" in output
+    assert f"because of browser {browser}" in output
 
 
 @pytest.mark.parametrize("fails", ALL)
@@ -118,6 +136,7 @@ def test_make_help_is_aligned_and_shows_durations_of_long_targets() -> None:
     assert all(line[15:17].isspace() and not line[17].isspace() for line in lines if len(line) > 17), output
     for target in (
         "quick",
+        "test-ui",
         "test",
         "test-thorough",
         "coverage",

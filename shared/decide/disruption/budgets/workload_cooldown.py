@@ -35,6 +35,11 @@ class WorkloadCooldown:
                 end_text = f"until {end:%Y-%m-%d %H:%M:%S} UTC"
                 self._end_by_workload |= dict.fromkeys(command_state.command.workloads, end_text)
 
+    @classmethod
+    def build_disabled(cls, now: datetime) -> "WorkloadCooldown":
+        """Return a cool-down that refuses nothing, for commands that respect the cool-down already."""
+        return cls(timedelta(), (), now)
+
     def list_workloads(self, targets: Iterable[Candidate]) -> tuple[str, ...]:
         """Return the workloads that disrupting *targets* evicts pods of, sorted; none if there is no cool-down."""
         if not self._period:

@@ -35,8 +35,12 @@ class Consolidation:
 
     @property
     def unreached(self) -> list[str]:
-        """Names of candidates that were not reached within the time limit, in order."""
+        """Names of candidates that were not evaluated completely within the time limit, in order."""
         return self._context.unreached_names
+
+    def mark_as_unreached(self, candidates: Iterable[Candidate]) -> None:
+        """Record that *candidates*, and no others, were not evaluated completely within the time limit."""
+        self._context.unreached_names = [candidate.name for candidate in candidates]
 
     @property
     def budget_tracker(self) -> BudgetTracker:

@@ -48,7 +48,7 @@ class ConsolidationContext:
         self.extra_cost_by_pool, self.is_over = extra_cost_by_pool, is_over
         self.kept_verdicts: dict[str, KeptVerdict] = {}
         self.unreached_names: list[str] = []
-        """Names of candidates that were not reached within the time limit, in order."""
+        """Names of candidates that were not evaluated completely within the time limit, in order."""
         self.disrupted_nodes: set[str] = set()
         self.expected_pod_by_node: dict[str, str] = {}
 
@@ -96,17 +96,23 @@ class ConsolidationContext:
         """Return the name of a pod that would have to move and cannot be planned, or "" if there is none."""
         return next((pod.name for pod in candidate.state.pods if pod.name in self.setup.unplannable_pods), "")
 
-    def find_pod_kept_apart(self, pods: Iterable[str]) -> str:
-        """Return the first of *pods* with kept anti-affinity that has room on another node, or "" if there is none."""
+    def find_pod_kept_apart(self, pods: Iterable[str]) -> tuple[str, str] | None:
+        """Return the first of *pods* that kept anti-affinity keeps from another node with room; None if there is none.
+
+        The second name is the pod that has the anti-affinity: the pod itself, or a pod that keeps it away.
+        """
+        if not self.setup.kept_anti_affinity:
+            return None
         packing = self.simulation.packing
         open_nodes = [
             node for number, node in enumerate(packing.existing_nodes) if not packing.closed_nodes >> number & 1
         ]
-        for name in sorted(self.setup.kept_anti_affinity.keys() & set(pods)):
+        for name in sorted(set(pods)):
             pod_class = self.simulation.queued_class_by_pod[name][1]
-            if any(node.count_fitting_pods(pod_class, 1) for node in open_nodes):
-                return name
-        return ""
+            owner = self.setup.find_kept_term_owner(self.simulation.movable_pods[name])
+            if owner and any(node.count_fitting_pods(pod_class, 1) for node in open_nodes):
+                return name, owner
+        return None
 
     def is_placement_uncertain(self, targets: Sequence[Candidate], pods: Sequence[Pod]) -> bool:
         """Return whether *pods* of removed *targets* may fit on the other nodes only in the order of the plan.

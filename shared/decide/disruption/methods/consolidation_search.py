@@ -3,19 +3,25 @@
 Usually, nodes are deleted before others are replaced. Without spot-to-spot consolidation, this can use up the nodes
 that are not spot, and leave spot nodes that can no longer be replaced. So mixed sets are also tried first, and both
 results are continued until no command is left.
+
+If the time limit ends a run, the next run continues in parts: it evaluates some candidates completely, then the next
+ones. So every run advances, and each candidate is evaluated completely once in a sweep, however long the sweep takes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from shared.decide.disruption.candidates import Candidate
-from shared.decide.disruption.methods.candidate_order import build_ratio_sort_key, rotate_to_cursor
+from shared.decide.disruption.methods.candidate_order import build_ratio_sort_key, split_at_cursor
 from shared.decide.disruption.methods.consolidation import Consolidation
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 
 MAX_CANDIDATES_FOR_TWO_ORDERS: Final = 300
 """Up to this number of candidates, two orders are tried, because it cannot be predicted which one saves more."""
 MIN_IMPROVEMENT_RATIO: Final = 1.001
+
+MAX_PART_SIZE: Final = 256
+"""Candidates of one part; the first part of a run has one candidate, and each further part twice as many."""
 
 ConsolidationResult = tuple[Consolidation, list[ProposedCommand]]
 """A consolidation with its verdicts, and its commands."""
@@ -35,6 +41,8 @@ class ConsolidationSearch:
 
     def search_deletions_first(self, eligible: list[Candidate], *, tries_two_orders: bool) -> ConsolidationResult:
         """Return the result for *eligible*: deletions in the order that saves more, then replacements."""
+        if self._cursor:
+            return self._search_in_parts(eligible)
         consolidation, proposed_commands = self._find_deletions(eligible)
         if (
             proposed_commands
@@ -46,12 +54,37 @@ class ConsolidationSearch:
             other_consolidation, other_commands = self._find_deletions(reordered_candidates)
             if _sum_net_savings(other_commands) > MIN_IMPROVEMENT_RATIO * _sum_net_savings(proposed_commands):
                 consolidation, proposed_commands, eligible = other_consolidation, other_commands, reordered_candidates
-        proposed_commands += consolidation.find_replacements(rotate_to_cursor(self._cursor, eligible))
+        if consolidation.unreached:
+            consolidation.mark_as_unreached(eligible)
+        proposed_commands += consolidation.find_replacements(eligible)
+        return consolidation, proposed_commands
+
+    def _search_in_parts(self, eligible: list[Candidate]) -> ConsolidationResult:
+        """Return the result for the candidates from the cursor on, part by part.
+
+        The candidates before the cursor follow, if there is time: this sweep has already evaluated them. A part that
+        the time limit interrupts is evaluated again by the next run, unless it is the first one.
+        """
+        consolidation = self._build_consolidation(eligible)
+        candidates, earlier_candidates = split_at_cursor(self._cursor, eligible)
+        proposed_commands: list[ProposedCommand] = []
+        start, size = 0, 1
+        while start < len(candidates) and not self._is_over():
+            part = candidates[start : start + size]
+            proposed_commands += consolidation.find_deletions(part)
+            proposed_commands += consolidation.find_replacements(part)
+            if start == 0 or not self._is_over():
+                start, size = start + len(part), min(2 * size, MAX_PART_SIZE)
+        if start == len(candidates):
+            proposed_commands += consolidation.find_deletions(earlier_candidates)
+            proposed_commands += consolidation.find_replacements(earlier_candidates)
+        consolidation.mark_as_unreached(candidates[start:])
         return consolidation, proposed_commands
 
     def search_mixed_sets_first(self, eligible: list[Candidate], *, with_several: bool) -> ConsolidationResult | None:
         """Return the result for *eligible* with mixed sets before deletions; None if there is no mixed set."""
-        consolidation, candidates = self._build_consolidation(eligible), rotate_to_cursor(self._cursor, eligible)
+        consolidation = self._build_consolidation(eligible)
+        candidates = [candidate for part in split_at_cursor(self._cursor, eligible) for candidate in part]
         proposed_commands = consolidation.find_mixed_sets(candidates, with_several=with_several)
         if not proposed_commands or self._is_over():
             return None
@@ -60,7 +93,7 @@ class ConsolidationSearch:
 
     def _find_deletions(self, eligible: list[Candidate]) -> ConsolidationResult:
         consolidation = self._build_consolidation(eligible)
-        return consolidation, consolidation.find_deletions(rotate_to_cursor(self._cursor, eligible))
+        return consolidation, consolidation.find_deletions(eligible)
 
 
 def is_end_cheaper(

@@ -18,7 +18,7 @@ from shared.decide.disruption.drift.drift import DRIFTED
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement import ReplacementFinder
 from shared.decide.disruption.methods.replacement_result import Replacement
-from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, EvictionCosts, compute_disruption_cost
+from shared.decide.disruption.savings.disruption_cost import EvictionCosts, compute_disruption_cost
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.decide.provisioning.static_capacity import build_static_node_claim, is_node_pool_usable
@@ -36,11 +36,11 @@ MAX_NEW_NODES_PER_NODE: Final = 100
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def build_drift_sort_key(candidate: Candidate, prices: DisruptionPrices) -> tuple[bool, datetime, float, str]:
+def build_drift_sort_key(candidate: Candidate, eviction_costs: EvictionCosts) -> tuple[bool, datetime, float, str]:
     """Return a sort key: nodes without reschedulable pods first, then longest drifted, then the cheapest evictions."""
     drifted_condition = find_condition(candidate.claim.conditions, DRIFTED)
     since = drifted_condition.since if drifted_condition is not None else None
-    evictions_usd = compute_disruption_cost((candidate,), EvictionCosts(prices), 0.0).usd
+    evictions_usd = compute_disruption_cost((candidate,), eviction_costs, 0.0).usd
     return bool(candidate.reschedulable_pods), since or _EPOCH, evictions_usd, candidate.name
 
 
@@ -57,13 +57,13 @@ class DriftReplacement:
         self,
         setup: SimulationSetup,
         checks: tuple[ReplacementFinder, BudgetTracker, WorkloadCooldown],
-        prices: DisruptionPrices,
+        eviction_costs: EvictionCosts,
         is_over: Callable[[], bool],
     ) -> None:
         """Replace in the simulation of *setup*."""
         self._setup, self._simulation = setup, setup.simulation
         self._replacement_finder, self._budget_tracker, self._cooldown = checks
-        self._prices, self._is_over = prices, is_over
+        self._eviction_costs, self._is_over = eviction_costs, is_over
         self.verdicts: dict[str, Verdict] = {}
         """Why candidates stay, by node name."""
 
@@ -73,7 +73,7 @@ class DriftReplacement:
         self._simulation.prepare_warm_start(
             self._simulation.list_pods_on(drifted_candidate.name for drifted_candidate in candidates)
         )
-        for candidate in sorted(candidates, key=lambda drifted: build_drift_sort_key(drifted, self._prices)):
+        for candidate in sorted(candidates, key=lambda drifted: build_drift_sort_key(drifted, self._eviction_costs)):
             if self._is_over():
                 self._block(candidate, "NotReached", "not reached within the time limit")
             elif (kept_verdict := self._cooldown.find_verdict(candidate)) is not None:
@@ -140,7 +140,7 @@ def replace_static_nodes(
     cluster_state: ClusterState,
     budget_tracker: BudgetTracker,
     command_nodes: frozenset[str],
-    prices: DisruptionPrices,
+    eviction_costs: EvictionCosts,
     cooldown: WorkloadCooldown,
 ) -> tuple[list[ProposedCommand], list[Verdict]]:
     """Return the replacements of drifted *candidates* in static NodePools, and why other candidates stay."""
@@ -150,7 +150,7 @@ def replace_static_nodes(
     proposed_commands: list[ProposedCommand] = []
     verdicts: list[Verdict] = []
     for _, pool_candidates in sorted(candidates_by_pool.items()):
-        pool_candidates.sort(key=lambda drifted: build_drift_sort_key(drifted, prices))
+        pool_candidates.sort(key=lambda drifted: build_drift_sort_key(drifted, eviction_costs))
         allowed_nodes = _count_allowed_nodes(pool_candidates[0].pool, cluster_state, command_nodes)
         for candidate in pool_candidates:
             if (kept_verdict := cooldown.find_verdict(candidate)) is not None:

@@ -62,6 +62,8 @@ class SingleAndMultiNodeConsolidation:
         trials = min(max(MAX_SET_TRIALS_PER_RUN // max(len(candidates), 1), MIN_TRIALS_PER_SET), MAX_TRIALS_PER_SET)
         for position, seed in enumerate(candidates):
             if self._context.is_over():
+                names = [candidate.name for candidate in self._context.filter_remaining(candidates[position:])]
+                self._context.unreached_names = [*names, *self._context.unreached_names]
                 break
             if not self._context.filter_remaining((seed,)):
                 continue
@@ -127,29 +129,30 @@ class SingleAndMultiNodeConsolidation:
         kept_pod = self._context.find_pod_kept_apart(
             pod.name for pod_class in unplaced_classes for pod in pod_class.pods
         )
-        if kept_pod:
-            return self._explain_kept_anti_affinity(kept_pod, explanation)
+        if kept_pod is not None:
+            return self._explain_kept_anti_affinity(*kept_pod, explanation)
         return ReplacementRefusal(
             reason="NoRoom", message=f"{format_count(pods, 'pod')} fit no other node, and {explanation}"
         )
 
     def _explain_refusal(self, refusal: ReplacementRefusal, node: OpenNodeClaim, price: float) -> ReplacementRefusal:
         kept_pod = self._context.find_pod_kept_apart(node.pods)
-        if kept_pod:
-            return self._explain_kept_anti_affinity(kept_pod, f"a new node: {refusal.message}")
+        if kept_pod is not None:
+            return self._explain_kept_anti_affinity(*kept_pod, f"a new node: {refusal.message}")
         memory = node.used[1] / BYTES_PER_GIB
         pods = f"{format_count(len(node.pods), 'pod')} ({node.used[0]}m cpu, {memory:.1f} GiB)"
         return ReplacementRefusal(
             reason=refusal.reason, message=f"{refusal.message}: a node for {pods} below {format_usd_per_hour(price)}"
         )
 
-    def _explain_kept_anti_affinity(self, pod: str, explanation: str) -> ReplacementRefusal:
-        keys = dict.fromkeys(term.topology_key for term in self._context.setup.kept_anti_affinity[pod])
+    def _explain_kept_anti_affinity(self, pod: str, owner: str, explanation: str) -> ReplacementRefusal:
+        keys = dict.fromkeys(term.topology_key for term in self._context.setup.kept_anti_affinity[owner])
+        anti_affinity = "its preferred pod anti-affinity" if owner == pod else f"preferred anti-affinity of pod {owner}"
         return ReplacementRefusal(
             reason="PreferencesNotMet",
             message=(
-                f"pod {pod} has room on other nodes, but not where its requirements are met and its preferred pod "
-                f"anti-affinity over {' and '.join(keys)} holds as it does now; {explanation}"
+                f"pod {pod} has room on other nodes, but not where its requirements are met and {anti_affinity} over "
+                f"{' and '.join(keys)} holds as it does now; {explanation}"
             ),
         )
 

@@ -5,7 +5,6 @@ of pods, limits of NodePools, and savings. If a rule refuses it, there is no net
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -177,7 +176,7 @@ class _NetCommandBuilder:
         evaluated_nodes = self._context.evaluate_nodes()
         candidates = {name: item for name, item in evaluated_nodes.items() if isinstance(item, Candidate)}
         evaluator = self._context.build_evaluator(candidates)
-        no_cooldown = WorkloadCooldown(timedelta(), (), self._cluster_state.taken_at)  # the parts respect it
+        no_cooldown = WorkloadCooldown.build_disabled(self._cluster_state.taken_at)
         checks = (self._context.build_replacement_finder(setup), self._context.budget_tracker, no_cooldown)
         return ConsolidationContext(
             setup,

@@ -113,13 +113,13 @@ def _check_placement(
     type_masks = [node.mask for node in simulation.packing.open_nodes]
     pods = [pod for candidate in candidates for pod in simulation.clear_node(simulation.node_numbers[candidate.name])]
     node_by_pod = {pod: number_by_node[home] for pod, home in command.nominations if home in number_by_node}
-    unplaced_pods = [pod.name for pod_class in simulation.place_pods_at(pods, node_by_pod) for pod in pod_class.pods]
+    unplaced_pods = [pod for pod_class in simulation.place_pods_at(pods, node_by_pod) for pod in pod_class.pods]
     unplannable_pods = [
         pod.name for candidate in candidates for pod in candidate.state.pods if pod.name in setup.unplannable_pods
     ]
-    homeless_pods = [*unplannable_pods, *unplaced_pods]
+    homeless_pods = [*unplannable_pods, *(pod.name for pod in unplaced_pods)]
     if homeless_pods:
-        is_kept = any(pod in setup.kept_anti_affinity for pod in homeless_pods)
+        is_kept = any(setup.find_kept_term_owner(pod) for pod in unplaced_pods)
         condition = " where preferred anti-affinity that holds now is met" if is_kept else ""
         return CommandInvalidation(
             message=(

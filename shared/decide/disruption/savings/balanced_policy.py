@@ -61,7 +61,7 @@ class BalancedEvaluator:
         """Sum the NodePools; *candidates*: by name, whether or not a method selects them."""
         self._forecast_durations = ForecastDurations(forecasts, cluster_state)
         self._remaining_run_times = RemainingRunTimes(run_times, cluster_state.taken_at)
-        self._now, self._eviction_costs = cluster_state.taken_at, EvictionCosts(prices)
+        self._now, self._eviction_costs = cluster_state.taken_at, EvictionCosts(prices, cluster_state.taken_at)
         self._state_by_node = cluster_state.node_by_name
         self._launch_time_by_pool = find_launch_times(cluster_state.nodes)
         pools = {candidate.pool.name: candidate.pool for candidate in candidates.values()}

@@ -129,6 +129,7 @@ def merge_values(values: Sequence[CommandValue]) -> CommandValue:
         cost=DisruptionCost(
             evictions=sum(value.cost.evictions for value in values),
             evictions_usd=sum(value.cost.evictions_usd for value in values),
+            lost_work_usd=sum(value.cost.lost_work_usd for value in values),
             overlap=max(value.cost.overlap for value in values),
             launches_usd=sum(value.cost.launches_usd for value in values),
         ),

@@ -3,12 +3,13 @@
 A normal eviction costs the eviction price: the annotation joiner.dev/eviction-price-usd of the pod's NodePool, or the
 setting of the deployment. The eviction cost of a pod (its deletion cost and its priority) multiplies the price. Pods
 that need no other node, for example those of DaemonSets, cost nothing, and neither do pods with an eviction cost
-below 0. A surge drain restarts all pods of a Deployment: each of them costs as much as an eviction, also on nodes that
-stay.
+below 0. A pod that runs to completion, for example that of a Job, starts again from the beginning: if evictions have a
+price, its share of the node's price since its start is lost. A surge drain restarts all pods of a Deployment: each of
+them costs as much as an eviction, also on nodes that stay.
 """
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.decide.disruption.candidates import Candidate
 from shared.model.core.formatting import format_count, format_elapsed, format_usd
+from shared.model.core.resources import CPU, MEMORY
 from shared.model.kubernetes.eviction_cost import compute_eviction_cost
 from shared.state.surge_drain import DeploymentRestart
 
@@ -40,6 +42,8 @@ class DisruptionCost(msgspec.Struct, frozen=True, kw_only=True):
     evictions: int = 0
     """Number of evicted pods."""
     evictions_usd: float = 0.0
+    lost_work_usd: float = 0.0
+    """What the evicted pods that run to completion have cost since their start."""
     overlap: timedelta = timedelta()
     """How long both the old and the new nodes run; 0: there are no new nodes."""
     launches_usd: float = 0.0
@@ -48,7 +52,7 @@ class DisruptionCost(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def usd(self) -> float:
         """The sum in USD."""
-        return self.evictions_usd + self.launches_usd
+        return self.evictions_usd + self.lost_work_usd + self.launches_usd
 
     def format(self) -> str:
         """Return the sum in words, "" if nothing has a price.
@@ -59,6 +63,8 @@ class DisruptionCost(msgspec.Struct, frozen=True, kw_only=True):
         parts = []
         if self.evictions_usd > 0:
             parts.append(f"{format_count(self.evictions, 'eviction')} = {format_amount(self.evictions_usd)}")
+        if self.lost_work_usd > 0:
+            parts.append(f"work of Jobs that starts again = {format_amount(self.lost_work_usd)}")
         if self.launches_usd > 0:
             parts.append(f"{format_elapsed(self.overlap)} of both nodes = {format_amount(self.launches_usd)}")
         return " and ".join(parts)
@@ -67,22 +73,46 @@ class DisruptionCost(msgspec.Struct, frozen=True, kw_only=True):
 class EvictionCosts:
     """The cost of evicting the pods of each candidate, computed once: a run evaluates each candidate many times."""
 
-    def __init__(self, prices: DisruptionPrices) -> None:
+    def __init__(self, prices: DisruptionPrices, now: datetime) -> None:
         """Start without candidates."""
-        self.prices = prices
-        self._cost_by_node: dict[str, tuple[int, float]] = {}
+        self.prices, self._now = prices, now
+        self._cost_by_node: dict[str, DisruptionCost] = {}
 
-    def compute(self, candidate: Candidate) -> tuple[int, float]:
-        """Return the number of evictions and their cost in USD; candidates of the same name must be equal."""
+    def compute(self, candidate: Candidate) -> DisruptionCost:
+        """Return the cost of all evictions from *candidate*; candidates of the same name must be equal."""
         cost = self._cost_by_node.get(candidate.name)
         if cost is None:
-            cost = self._cost_by_node[candidate.name] = _compute_eviction_cost(candidate, self.prices)
+            cost = self._cost_by_node[candidate.name] = _compute_eviction_cost(candidate, self.prices, self._now)
         return cost
 
 
-def _compute_eviction_cost(candidate: Candidate, prices: DisruptionPrices) -> tuple[int, float]:
+def _compute_eviction_cost(candidate: Candidate, prices: DisruptionPrices, now: datetime) -> DisruptionCost:
     pod_costs = [max(compute_eviction_cost(pod), 0.0) for pod in candidate.reschedulable_pods]
-    return len(pod_costs), get_eviction_price(candidate, prices) * sum(pod_costs)
+    evictions_usd = get_eviction_price(candidate, prices) * sum(pod_costs)
+    return DisruptionCost(
+        evictions=len(pod_costs),
+        evictions_usd=evictions_usd,
+        lost_work_usd=_compute_lost_work(candidate, now) if evictions_usd > 0 else 0.0,
+    )
+
+
+def _compute_lost_work(candidate: Candidate, now: datetime) -> float:
+    """Return what the finite pods of *candidate* have cost since their start, by their share of its CPU or memory."""
+    pods = [pod for pod in candidate.reschedulable_pods if pod.is_finite() and pod.started_at is not None]
+    if not pods:
+        return 0.0
+    allocatable = candidate.state.compute_allocatable()
+    return sum(
+        candidate.price_usd_per_hour
+        * max(_compute_share(pod.spec.requests[name], allocatable[name]) for name in (CPU, MEMORY))
+        * (max(now - pod.started_at, timedelta()) / _ONE_HOUR)
+        for pod in pods
+        if pod.started_at is not None
+    )
+
+
+def _compute_share(requested: int, allocatable: int) -> float:
+    return requested / allocatable if allocatable else 0.0
 
 
 def compute_disruption_cost(
@@ -90,17 +120,13 @@ def compute_disruption_cost(
 ) -> DisruptionCost:
     """Return what it costs to disrupt *targets*; *new_nodes_usd_per_hour*: the price of their replacements."""
     all_targets = tuple(targets)
-    prices, evictions, evictions_usd = eviction_costs.prices, 0, 0.0
-    for target in all_targets:
-        target_evictions, target_usd = eviction_costs.compute(target)
-        evictions += target_evictions
-        evictions_usd += target_usd
+    prices, target_costs = eviction_costs.prices, [eviction_costs.compute(target) for target in all_targets]
     restart_count, restarts_usd = _sum_restarts_elsewhere(all_targets, prices)
-    evictions, evictions_usd = evictions + restart_count, evictions_usd + restarts_usd
     launches_usd = max(new_nodes_usd_per_hour, 0.0) * (prices.overlap / _ONE_HOUR)
     return DisruptionCost(
-        evictions=evictions,
-        evictions_usd=evictions_usd,
+        evictions=sum(cost.evictions for cost in target_costs) + restart_count,
+        evictions_usd=sum(cost.evictions_usd for cost in target_costs) + restarts_usd,
+        lost_work_usd=sum(cost.lost_work_usd for cost in target_costs),
         overlap=prices.overlap if launches_usd > 0 else timedelta(),
         launches_usd=launches_usd,
     )

@@ -1,8 +1,8 @@
 """How long savings are expected to last.
 
-It is unknown how long the cluster will stay as it is. Without a forecast, it is expected to stay for as long as it has
-been quiet already (the ski rental problem): in any future, disruptions then cost at most as much as was wasted while
-nothing happened.
+It is unknown how long the cluster will stay as it is. It is expected to stay for as long as it has been quiet already
+(the ski rental problem): in any future, disruptions then cost at most as much as was wasted while nothing happened. A
+forecast can end the savings earlier, if the removed capacity is needed again by then.
 
 If evictions have a price, two more changes end the quiet period. A launch for pending pods in the NodePool: capacity
 that was just missing is not saved by removing other nodes. A change of the pods on the nodes that would receive the
@@ -11,7 +11,6 @@ pods: space that has just become free there may be needed again as soon.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -49,8 +48,8 @@ def estimate_savings_duration(
     """Return how long the savings of disrupting *targets* are expected to last: as long as their pods were quiet.
 
     *launch_time_by_pool*: launches that end the quiet period; *receivers*: existing nodes that receive the pods, where
-    each change of the pods ends it. *forecast_duration* replaces what the pods of the targets tell, but knows no
-    changes within an hour. After a quiet day of the targets, none of them matters.
+    each change of the pods ends it. *forecast_duration* only shortens the duration: hourly means know no changes
+    within an hour. After a quiet day of the targets, none of them matters.
     """
     quiet_since = find_quiet_since(targets)
     if quiet_since is None:
@@ -59,7 +58,10 @@ def estimate_savings_duration(
     if now - quiet_since >= MAX_SAVINGS_DURATION:
         return own_duration
     other_duration = _compute_duration_since_other_changes(targets, now, launch_time_by_pool, receivers)
-    return min(forecast_duration or own_duration, other_duration, key=attrgetter("expected"))
+    durations = [own_duration, other_duration]
+    if forecast_duration is not None:
+        durations.append(forecast_duration)
+    return min(durations, key=lambda duration: duration.expected)
 
 
 def _compute_duration_since_other_changes(

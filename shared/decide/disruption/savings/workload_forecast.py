@@ -112,12 +112,6 @@ def _estimate_pool_duration(forecast: DemandForecast, capacity: tuple[int, int],
     weeks_text = (
         f"replicas of {format_count(forecast.weeks, 'week')}" if forecast.weeks else "replicas of the last days"
     )
-    if expected >= MAX_SAVINGS_DURATION:
-        return SavingsDuration(
-            expected=expected,
-            basis=f"NodePool {forecast.pool} needs no more capacity for a day by {weeks_text}",
-            error=error,
-        )
     needed_at = now + expected
     return SavingsDuration(
         expected=expected,

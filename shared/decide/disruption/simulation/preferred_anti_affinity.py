@@ -13,9 +13,11 @@ from shared.decide.scheduling.constraints.preference_relaxation import Relaxatio
 from shared.decide.scheduling.constraints.topology_constraint import (
     NodeDomains,
     TopologyConstraint,
+    build_inverse_constraints,
     build_topology_constraints,
 )
 from shared.decide.scheduling.scheduling_problem import SchedulingProblem, build_problem
+from shared.model.cluster import ClusterSnapshot
 from shared.model.core.requirements import ANYTHING
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.kubernetes.pod import AffinityTerm, Pod
@@ -66,6 +68,33 @@ def require_anti_affinity(pod: Pod, terms: tuple[AffinityTerm, ...]) -> Pod:
         preferred_pod_anti_affinity=tuple(term for term in pod.spec.preferred_pod_anti_affinity if term not in terms),
     )
     return replace(pod, spec=spec)
+
+
+def find_kept_term_owner(
+    pod: Pod, terms_by_pod: Mapping[str, tuple[AffinityTerm, ...]], cluster: ClusterSnapshot
+) -> str:
+    """Return the name of the pod whose kept anti-affinity restricts *pod*: itself first, or else another; "" if none.
+
+    *terms_by_pod*: the kept terms of all pods.
+    """
+    if pod.name in terms_by_pod:
+        return pod.name
+    labels = dict(pod.meta.labels)
+    return next(
+        (
+            owner.name
+            for owner in sorted(cluster.pods, key=lambda other: other.name)
+            if owner.name in terms_by_pod
+            and any(
+                constraint.is_selecting(pod.meta.namespace, labels)
+                for constraint in build_inverse_constraints(
+                    replace(owner, spec=replace(owner.spec, pod_anti_affinity=terms_by_pod[owner.name])),
+                    cluster.namespaces,
+                )
+            )
+        ),
+        "",
+    )
 
 
 def _count_expected_pods(problem: SchedulingProblem, node_by_pod: Mapping[str, str]) -> None:

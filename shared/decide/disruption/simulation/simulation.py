@@ -19,6 +19,7 @@ from shared.decide.scheduling.search.dual_value_warm_start import WarmStart, bui
 from shared.decide.scheduling.search.guided_packing import GuidedPacking
 from shared.model.core.metadata import Pairs
 from shared.model.core.resources import CPU, MEMORY
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE
 from shared.model.kubernetes.pod import Pod
 
 MAX_STEPS_PER_TRIAL: Final = 3000
@@ -106,9 +107,10 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
         packing = self.packing
         if number in self.freed_limits_by_node and not any(number in trial.cleared_nodes for trial in self.trials):
             pool, freed_limits = self.freed_limits_by_node[number]
-            packing.remaining_limits[pool] = {
-                name: limit + freed_limits.get(name, 0) for name, limit in packing.remaining_limits[pool].items()
-            }
+            for scope in (pool, CLUSTER_SCOPE):
+                if scope in packing.remaining_limits:
+                    limits = packing.remaining_limits[scope]
+                    packing.remaining_limits[scope] = {key: limits[key] + freed_limits.get(key, 0) for key in limits}
         resident_pods = self.resident_pods.get(number, {})
         self.trials[-1].cleared_nodes.setdefault(number, resident_pods)
         self.resident_pods[number] = {}

@@ -5,12 +5,14 @@ from types import MappingProxyType
 
 import msgspec
 
+from shared.decide.disruption.simulation.preferred_anti_affinity import find_kept_term_owner
 from shared.decide.disruption.simulation.simulation import SchedulingSimulation
 from shared.decide.scheduling.nodes.existing_node import ExistingNode
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.pending_pods import is_fully_blocked
 from shared.decide.scheduling.scheduling_problem import SchedulingProblem, build_problem
 from shared.decide.scheduling.topology.topology import Topology
+from shared.model.cluster import ClusterSnapshot
 from shared.model.core.resources import Axes
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
 from shared.model.kubernetes.pod import AffinityTerm, Pod
@@ -26,8 +28,13 @@ class SimulationSetup(msgspec.Struct, frozen=True, kw_only=True):
     axes: Axes
     unplannable_pods: Mapping[str, Unschedulable]
     """Movable pods that cannot be planned, by name."""
+    cluster: ClusterSnapshot
     kept_anti_affinity: Mapping[str, tuple[AffinityTerm, ...]] = MappingProxyType({})
     """Preferred anti-affinity that holds and must be kept, by pod."""
+
+    def find_kept_term_owner(self, pod: Pod) -> str:
+        """Return the pod whose kept anti-affinity restricts *pod*: *pod* itself or another; "" if there is none."""
+        return find_kept_term_owner(pod, self.kept_anti_affinity, self.cluster) if self.kept_anti_affinity else ""
 
 
 def build_simulation_setup(
@@ -79,7 +86,9 @@ def build_simulation_setup(
     )
     _add_residents(simulation, staying_nodes, movable_pods, problem.pod_classes)
     _place_displaced_pods(simulation, displaced_pods, node_by_pod)
-    return SimulationSetup(simulation=simulation, axes=problem.axes, unplannable_pods=unplannable_pods)
+    return SimulationSetup(
+        simulation=simulation, axes=problem.axes, unplannable_pods=unplannable_pods, cluster=cluster_state.snapshot
+    )
 
 
 def _find_movable_pods(states: Iterable[StateNode], cluster_state: ClusterState) -> dict[str, Pod]:

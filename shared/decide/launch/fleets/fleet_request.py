@@ -9,6 +9,7 @@ from shared.decide.launch.fleets.launch_min_values import describe_min_values_sh
 from shared.decide.launch.fleets.launch_template import FittedTemplate, build_fitted_templates, build_launch_tags
 from shared.decide.launch.fleets.offerings import (
     LaunchOffering,
+    SpotPriceTolerance,
     get_capacity_type,
     get_reservation_type,
     select_launch_offerings,
@@ -65,6 +66,7 @@ class LaunchRequirements(msgspec.Struct, frozen=True, kw_only=True):
     uses_open_reservations: bool = False
     best_effort: bool = False
     """Launch even if one request cannot name enough values for minValues."""
+    spot_price_tolerance: SpotPriceTolerance = SpotPriceTolerance()
 
 
 def draft_fleet_request(
@@ -95,8 +97,11 @@ def draft_fleet_request(
     ):
         message = f"one fleet request cannot meet minValues: {min_values_shortfall}"
         return build_unlaunchable(claim, "InsufficientCapacity", message, final=True)
+    preferred_offerings = select_preferred_capacity_type(
+        launch_offerings, prefers_on_demand=launch_requirements.prefers_on_demand
+    )
     requested_offerings = limit_offerings(
-        select_preferred_capacity_type(launch_offerings, prefers_on_demand=launch_requirements.prefers_on_demand),
+        launch_requirements.spot_price_tolerance.select_offerings(preferred_offerings, claim.requirements),
         claim.requirements,
     )
     return _build_draft(claim, node_class, requested_offerings, cluster.facts, launch_requirements)

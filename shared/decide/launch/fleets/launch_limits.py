@@ -1,8 +1,8 @@
 """Limit reservations: what launches that are not visible as instances yet reserve of their NodePool's limits.
 
-One row per NodePool, written conditionally before anything is launched, so that two functions that plan at the same
-time cannot both use the same remaining amount. The row must be read before the claims are listed: then a reservation
-that is gone from the row is an instance in the list.
+One row per NodePool, and one for the cluster if it has a limit in USD per hour. They are written conditionally before
+anything is launched, so that two functions that plan at the same time cannot both use the same remaining amount. The
+rows must be read before the claims are listed: then a reservation that is gone from a row is an instance in the list.
 
 A reservation holds the worst case of each of its claims. It needs no settlement: a claim with an instance counts with
 that instance, a claim that EC2's response left without an instance counts nothing, and a deleted claim with an unknown
@@ -15,14 +15,16 @@ from typing import Final
 
 import msgspec
 
+from shared.decide.launch.money.limit_prices import LimitPrices
+from shared.model.cloud_provider.instance_type import InstanceType, Offering
 from shared.model.cloud_provider.launch_group import LaunchGroup, get_node_pool_name
 from shared.model.cloud_provider.limit_reservation import LimitReservation, LimitReservations
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import NODECLASS, NODEPOOL
-from shared.model.core.resources import NODES, Resources, build_resources, sum_resources
+from shared.model.core.labels import LIMIT_USD, NODECLASS, NODEPOOL
+from shared.model.core.resources import NODES, USD_PER_HOUR, Resources, build_resources, format_amount, sum_resources
 from shared.model.ec2.fleet import FleetRequest
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE, NO_CLUSTER_LIMIT, MoneyPolicy, has_limits, list_limits
 from shared.model.karpenter.node_claim import NodeClaim
-from shared.model.karpenter.node_pool import NodePool
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import compute_pool_usage
 
@@ -34,19 +36,30 @@ MAX_LIST_AGE: Final = timedelta(minutes=1)
 
 
 class LimitAccount:
-    """What one NodePool may still use of its limits while launches are planned."""
+    """What one NodePool, or the cluster, may still use of its limits while launches are planned."""
 
-    def __init__(self, node_pool: NodePool, reservations: LimitReservations, cluster_state: ClusterState) -> None:
-        """Add up the current usage and the reservations."""
-        self.pool = node_pool.name
+    def __init__(
+        self,
+        limits: Mapping[str, int],
+        reservations: LimitReservations,
+        cluster_state: ClusterState,
+        limit_prices: LimitPrices | None = None,
+    ) -> None:
+        """Add up the current usage and the *reservations* of the scope that they name.
+
+        *limit_prices* are needed for a limit in USD per hour.
+        """
+        self.pool = reservations.pool
         cluster, self._reservations = cluster_state.snapshot, reservations
         self._now = cluster.taken_at
-        self._cluster = cluster
-        self._limits = dict(node_pool.limits.amounts) if node_pool.limits is not None else {}
-        launched = (
+        self._cluster, self._limit_prices = cluster, limit_prices
+        self.limits = limits
+        launched = [
             state_node for state_node in cluster_state.nodes if state_node.claim is None or state_node.claim.provider_id
-        )
-        self._usage = compute_pool_usage(launched, node_pool.name)
+        ]
+        self._usage = compute_pool_usage(launched, self.pool)
+        if limit_prices is not None:
+            self._usage += limit_prices.compute_usage(launched, self.pool)
         self._claims = {claim.name: claim for claim in cluster.node_claims}
         self._groups = {group.name: group for group in cluster.launch_groups}
         self._new_reservations: list[LimitReservation] = []
@@ -65,6 +78,11 @@ class LimitAccount:
             name: capacity for name, capacity in self._list_reserved(set(names)).items() if name in self._claims
         }
         return count, resource_name, self._count_fitting(len(names), max_capacity, reserved_by_live_claim)[0] > count
+
+    def compute_remaining_usd(self) -> int:
+        """Return what is neither used nor reserved of the limit in USD per hour, in millionths; at least 0."""
+        reserved = sum(capacity[USD_PER_HOUR] for capacity in self._list_reserved(set()).values())
+        return max(0, self.limits.get(USD_PER_HOUR, 0) - self._usage[USD_PER_HOUR] - reserved)
 
     def add_reservation(self, group: str, claims: Iterable[str], max_capacity: Resources) -> None:
         """Record the reservation of one launch group."""
@@ -95,7 +113,7 @@ class LimitAccount:
         )
         capacity_per_claim = dict(max_capacity.amounts) | {NODES: 1}
         count, resource_name = claim_count, ""
-        for name, limit in sorted(self._limits.items()):
+        for name, limit in sorted(self.limits.items()):
             amount = capacity_per_claim.get(name, 0)
             max_count = max(0, limit - used_amounts[name]) // amount if amount else claim_count
             if max_count < count:
@@ -105,24 +123,30 @@ class LimitAccount:
     def _list_reserved(self, excluded: set[str]) -> dict[str, Resources]:
         """Return the reserved capacity by claim, without the *excluded* claims, which are getting a new reservation."""
         reserved_by_claim: dict[str, Resources] = {}
-        for reservation in (*self._list_unrecorded(), *self._reservations.holds, *self._new_reservations):
+        for reservation in (*self._reservations.holds, *self._list_unrecorded(), *self._new_reservations):
             for name in self._list_counting_claims(reservation):
                 if name not in excluded:
                     reserved_by_claim[name] = reservation.max_capacity_per_claim
         return reserved_by_claim
 
     def _list_unrecorded(self) -> Iterable[LimitReservation]:
-        """Yield reservations for launches of the NodePool without a recorded one.
+        """Yield reservations for launches of the NodePool without a recorded one, or without its price.
 
         Limits may be new, or a row broken.
         """
-        recorded_groups = {hold.group for hold in self._reservations.holds}
+        needs_price = USD_PER_HOUR in self.limits
+        recorded_groups = {
+            hold.group
+            for hold in self._reservations.holds
+            if not needs_price or hold.max_capacity_per_claim[USD_PER_HOUR]
+        }
         for group in self._groups.values():
-            if get_node_pool_name(group.request) == self.pool and group.name not in recorded_groups:
+            is_in_scope = self.pool in (get_node_pool_name(group.request), CLUSTER_SCOPE)
+            if is_in_scope and group.name not in recorded_groups:
                 yield LimitReservation(
                     group=group.name,
                     claims=group.claims,
-                    max_capacity_per_claim=compute_maximum(list_capacities(group.request, self._cluster)),
+                    max_capacity_per_claim=compute_request_maximum(group.request, self._cluster, self._limit_prices),
                     until=group.created_at + RESERVATION_TTL,
                 )
 
@@ -141,26 +165,80 @@ class LimitAccount:
 
 
 def build_limit_accounts(
-    cluster_state: ClusterState, all_reservations: Iterable[LimitReservations]
+    cluster_state: ClusterState,
+    all_reservations: Iterable[LimitReservations],
+    money: MoneyPolicy = NO_CLUSTER_LIMIT,
+    limit_prices: LimitPrices | None = None,
 ) -> dict[str, LimitAccount]:
-    """Return a limit account for each NodePool with limits, by name."""
-    reservations_by_pool = {book.pool: book for book in all_reservations}
-    return {
-        pool.name: LimitAccount(
-            pool, reservations_by_pool.get(pool.name, LimitReservations(pool=pool.name)), cluster_state
-        )
-        for pool in cluster_state.snapshot.node_pools
-        if pool.limits is not None and pool.limits.amounts
+    """Return a limit account for each NodePool with limits, by name, and for the cluster if it has a limit."""
+    reservations_by_scope = {book.pool: book for book in all_reservations}
+    limits_by_scope: dict[str, Mapping[str, int]] = {
+        pool.name: list_limits(pool) for pool in cluster_state.snapshot.node_pools if has_limits(pool)
     }
+    if money.cluster_limit is not None:
+        limits_by_scope[CLUSTER_SCOPE] = {USD_PER_HOUR: money.cluster_limit}
+    return {
+        scope: LimitAccount(
+            limits, reservations_by_scope.get(scope, LimitReservations(pool=scope)), cluster_state, limit_prices
+        )
+        for scope, limits in limits_by_scope.items()
+    }
+
+
+def describe_exceeded_limit(account: LimitAccount, resource_name: str, max_capacity: Resources) -> str:
+    """Return why a launch that would exceed the limit of *resource_name* is refused, with the fix for USD."""
+    scope = "the cluster" if account.pool == CLUSTER_SCOPE else f"NodePool {account.pool}"
+    if resource_name != USD_PER_HOUR:
+        return f"{scope} would exceed its limit of {resource_name}"
+    limit, price, remaining = (
+        format_amount(USD_PER_HOUR, amount)
+        for amount in (account.limits[USD_PER_HOUR], max_capacity[USD_PER_HOUR], account.compute_remaining_usd())
+    )
+    fix = "limit-usd-per-hour" if account.pool == CLUSTER_SCOPE else LIMIT_USD
+    return (
+        f"{scope} would exceed its limit of {limit}: a node costs up to {price}, {remaining} is left; "
+        f"to fix: raise {fix}"
+    )
+
+
+def list_launch_scopes(node_pool: str) -> tuple[str, str]:
+    """Return the names of the accounts that a launch of *node_pool* is charged to."""
+    return node_pool, CLUSTER_SCOPE
+
+
+def compute_request_maximum(
+    request: FleetRequest, cluster: ClusterSnapshot, limit_prices: LimitPrices | None
+) -> Resources:
+    """Return the maximum of each resource over the instances that *request* may launch, with their price."""
+    maximum = compute_maximum(list_capacities(request, cluster))
+    if limit_prices is None:
+        return maximum
+    node_class = dict(request.tags).get(NODECLASS, "")
+    types = {kind.name: kind for kind in _list_types(request, cluster)}
+    prices = [
+        limit_prices.get_price(
+            types[override.instance_type],
+            Offering(
+                zone=override.zone, capacity_type=request.capacity_type, price_usd_per_hour=override.priority or 0.0
+            ),
+            node_class,
+        )
+        for config in request.configs
+        for override in config.overrides
+        if override.instance_type in types
+    ]
+    return maximum + build_resources({USD_PER_HOUR: max(prices, default=0)})
+
+
+def _list_types(request: FleetRequest, cluster: ClusterSnapshot) -> tuple[InstanceType, ...]:
+    tags, catalog = dict(request.tags), cluster.catalog
+    return catalog.get_instance_types(tags.get(NODECLASS, ""), tags.get(NODEPOOL, "")) if catalog is not None else ()
 
 
 def list_capacities(request: FleetRequest, cluster: ClusterSnapshot) -> list[Resources]:
     """Return the raw capacity of every instance type that *request* may launch."""
-    tags = dict(request.tags)
     names = {override.instance_type for config in request.configs for override in config.overrides}
-    catalog = cluster.catalog
-    types = catalog.get_instance_types(tags.get(NODECLASS, ""), tags.get(NODEPOOL, "")) if catalog is not None else ()
-    return [instance_type.capacity for instance_type in types if instance_type.name in names]
+    return [instance_type.capacity for instance_type in _list_types(request, cluster) if instance_type.name in names]
 
 
 def compute_maximum(capacities: Iterable[Resources]) -> Resources:

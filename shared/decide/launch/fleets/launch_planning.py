@@ -19,21 +19,29 @@ from shared.decide.launch.fleets.fleet_request import (
     build_unlaunchable,
     draft_fleet_request,
 )
-from shared.decide.launch.fleets.launch_limits import build_limit_accounts, compute_maximum
+from shared.decide.launch.fleets.launch_limits import (
+    build_limit_accounts,
+    compute_maximum,
+    describe_exceeded_limit,
+    list_launch_scopes,
+)
+from shared.decide.launch.fleets.offerings import SpotPriceTolerance
 from shared.decide.launch.fleets.subnets import (
     build_exhausted_marks,
     count_free_addresses,
     estimate_addresses_per_instance,
     list_exhausted_subnets,
 )
+from shared.decide.launch.money.limit_prices import find_limit_prices
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.digest import compute_digest
-from shared.model.core.labels import LAUNCH_GROUP, MIN_VALUES_RELAXED, NODEPOOL
-from shared.model.core.resources import Resources
+from shared.model.core.labels import LAUNCH_GROUP, MIN_VALUES_RELAXED, NODECLASS, NODEPOOL
+from shared.model.core.resources import USD_PER_HOUR, Resources, build_resources
 from shared.model.decisions.action import LaunchInstances
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE, NO_CLUSTER_LIMIT, MoneyPolicy
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.state.cluster_state import ClusterState
 
@@ -48,12 +56,14 @@ class LaunchPolicy(msgspec.Struct, frozen=True, kw_only=True):
     limit_reservations: tuple[LimitReservations, ...] = ()
     """Rows of the table, read before the cluster's claims were listed."""
     circuit_breaker_limits: CircuitBreakerLimits = CircuitBreakerLimits()
+    money: MoneyPolicy = NO_CLUSTER_LIMIT
     on_demand_first_claims: frozenset[str] = frozenset()
     """Claims with several failed spot requests in a row: on-demand is tried first for them."""
     uses_open_reservations: bool = False
     """Whether instances that are not reserved may use open capacity reservations."""
     best_effort: bool = False
     """Whether claims are launched with fewer values than their minValues where one request cannot name more."""
+    spot_price_tolerance: SpotPriceTolerance = SpotPriceTolerance()
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +128,10 @@ class _LaunchPlanner:
         cluster = cluster_state.snapshot
         self.launches: list[LaunchInstances] = []
         self.unlaunchable: list[Unlaunchable] = []
-        self.limit_accounts = build_limit_accounts(cluster_state, policy.limit_reservations)
+        self._limit_prices = find_limit_prices(cluster, policy.money)
+        self.limit_accounts = build_limit_accounts(
+            cluster_state, policy.limit_reservations, policy.money, self._limit_prices
+        )
         self.breaker = CircuitBreaker(
             cluster.launch_groups, cluster.taken_at, policy.circuit_breaker_limits, cluster.node_pools
         )
@@ -149,6 +162,7 @@ class _LaunchPlanner:
             prefers_on_demand=claim.name in self._policy.on_demand_first_claims,
             uses_open_reservations=self._policy.uses_open_reservations,
             best_effort=self._policy.best_effort,
+            spot_price_tolerance=self._policy.spot_price_tolerance,
         )
         groups = [launch.group for launch in self.launches]
         exhausted_subnets = list_exhausted_subnets(self._cluster, self._policy.subnet_addresses, groups)
@@ -162,14 +176,19 @@ class _LaunchPlanner:
         Record why the others must wait.
         """
         node_pool = claims[0].meta.get_label(NODEPOOL)
-        account = self.limit_accounts.get(node_pool)
         count = len(claims)
-        if account is not None:
-            count, resource_name, can_wait = account.count_within_limits(claims, _compute_worst_case(request_draft))
-            message = f"NodePool {node_pool} would exceed its limit of {resource_name}"
+        for scope in list_launch_scopes(node_pool) if self.limit_accounts else ():
+            account = self.limit_accounts.get(scope)
+            if account is None:
+                continue
+            max_capacity = self._compute_worst_case(request_draft)
+            allowed, resource_name, can_wait = account.count_within_limits(claims[:count], max_capacity)
+            message = describe_exceeded_limit(account, resource_name, max_capacity)
+            is_final = not can_wait and not (scope == CLUSTER_SCOPE and self._is_static(node_pool))
             self.unlaunchable.extend(
-                build_unlaunchable(claim, "LimitExceeded", message, final=not can_wait) for claim in claims[count:]
+                build_unlaunchable(claim, "LimitExceeded", message, final=is_final) for claim in claims[allowed:count]
             )
+            count = allowed
         admitted_count, breaker_message = self.breaker.admit_launches(
             node_pool, count, request_draft.get_lowest_price()
         )
@@ -192,15 +211,23 @@ class _LaunchPlanner:
         }:
             if subnet_id in self._free_addresses:
                 self._free_addresses[subnet_id] -= len(claims) * addresses_per_instance
-        account = self.limit_accounts.get(claims[0].meta.get_label(NODEPOOL))
-        if account is not None:
-            account.add_reservation(launch.group.name, launch.group.claims, _compute_worst_case(request_draft))
+        for scope in list_launch_scopes(claims[0].meta.get_label(NODEPOOL)):
+            account = self.limit_accounts.get(scope)
+            if account is not None:
+                account.add_reservation(launch.group.name, launch.group.claims, self._compute_worst_case(request_draft))
 
+    def _is_static(self, node_pool: str) -> bool:
+        """Return whether *node_pool* is static: its NodeClaims wait, because they would be created again."""
+        return any(pool.name == node_pool and pool.replicas is not None for pool in self._cluster.node_pools)
 
-def _compute_worst_case(request_draft: FleetRequestDraft) -> Resources:
-    return compute_maximum(
-        offer.instance_type.capacity for fitted in request_draft.fitted_templates for offer in fitted.launch_offerings
-    )
+    def _compute_worst_case(self, request_draft: FleetRequestDraft) -> Resources:
+        offers = [offer for fitted in request_draft.fitted_templates for offer in fitted.launch_offerings]
+        maximum = compute_maximum(offer.instance_type.capacity for offer in offers)
+        if self._limit_prices is None:
+            return maximum
+        node_class = dict(request_draft.request.tags).get(NODECLASS, "")
+        prices = [self._limit_prices.get_price(offer.instance_type, offer.offering, node_class) for offer in offers]
+        return maximum + build_resources({USD_PER_HOUR: max(prices, default=0)})
 
 
 def _build_equivalence_key(claim: NodeClaim, *, is_steady: bool) -> Hashable:

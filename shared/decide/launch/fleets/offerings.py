@@ -29,6 +29,8 @@ from shared.model.karpenter.node_claim import NodeClaim
 ACCELERATOR_RESOURCES: Final = (NEURON, NEURON_CORE, AMD_GPU, NVIDIA_GPU, GAUDI)
 RESERVATION_TYPES: Final[tuple[ReservationType, ...]] = ("default", "capacity-block", "interruptible")
 """Types of capacity reservations; among equally cheap ones the first is used."""
+MIN_SPOT_TO_SPOT_TYPES: Final = 15
+"""Instance types that stay if Spot nodes can be replaced by Spot nodes: as many as such a replacement requires."""
 
 
 class LaunchOffering(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,45 @@ class LaunchOffering(msgspec.Struct, frozen=True, kw_only=True):
         """Return the sort key: price, type, zone, reservation."""
         offering = self.offering
         return (offering.price_usd_per_hour, self.instance_type.name, offering.zone, offering.reservation_id)
+
+
+class SpotPriceTolerance(msgspec.Struct, frozen=True, kw_only=True):
+    """How much more than the cheapest Spot offering of a request EC2 may choose.
+
+    EC2 weighs price against free capacity (`price-capacity-optimized`), so an instance can be much more expensive than
+    planned.
+    """
+
+    percent: int = 0
+    """Above the price of the cheapest offering; 0: no limit."""
+    min_types: int = 1
+    """The cheapest offering of so many instance types stays, regardless of its price."""
+
+    def select_offerings(
+        self, launch_offerings: Iterable[LaunchOffering], requirements: Requirements
+    ) -> tuple[LaunchOffering, ...]:
+        """Return the offerings of one capacity type that are within the tolerance, sorted by price.
+
+        Offerings of other capacity types than Spot, and those for *requirements* with minValues, are all returned.
+        """
+        sorted_offerings = sorted(launch_offerings, key=LaunchOffering.get_sort_key)
+        is_limited = self.percent and not any(item.min_values is not None for item in requirements)
+        if not is_limited or not sorted_offerings or sorted_offerings[0].offering.capacity_type != SPOT:
+            return tuple(sorted_offerings)
+        max_price_usd_per_hour = sorted_offerings[0].offering.price_usd_per_hour * (1 + self.percent / 100)
+        cheapest_by_type: dict[str, LaunchOffering] = {}
+        for launch_offering in sorted_offerings:
+            cheapest_by_type.setdefault(launch_offering.instance_type.name, launch_offering)
+        kept_types = frozenset([*cheapest_by_type][: self.min_types])
+        return tuple(
+            launch_offering
+            for launch_offering in sorted_offerings
+            if launch_offering.offering.price_usd_per_hour <= max_price_usd_per_hour
+            or (
+                launch_offering.instance_type.name in kept_types
+                and launch_offering is cheapest_by_type[launch_offering.instance_type.name]
+            )
+        )
 
 
 def select_launch_offerings(

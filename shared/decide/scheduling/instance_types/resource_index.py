@@ -19,13 +19,15 @@ class ResourceIndex:
     """Index of need vectors, in their order."""
 
     def __init__(self, needs: Sequence[Vector]) -> None:
-        """Build the thresholds of each axis."""
-        self._thresholds_by_axis = [_build_thresholds(amounts) for amounts in zip(*needs, strict=True)]
+        """Build the thresholds of each axis that any of *needs* uses."""
+        self._axes = [
+            (axis, *_build_thresholds(amounts)) for axis, amounts in enumerate(zip(*needs, strict=True)) if any(amounts)
+        ]
 
     def filter_fitting(self, free: Sequence[int], among: Bits) -> Bits:
-        """Return the needs in *among* that fit into the *free* resources."""
-        for available, (thresholds, masks) in zip(free, self._thresholds_by_axis, strict=True):
-            among &= masks[bisect_right(thresholds, available)]
+        """Return the needs in *among* that fit into the *free* resources, of which none is negative."""
+        for axis, thresholds, masks in self._axes:
+            among &= masks[bisect_right(thresholds, free[axis])]
             if not among:
                 return 0
         return among

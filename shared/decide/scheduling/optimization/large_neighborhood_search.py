@@ -10,7 +10,11 @@ from heapq import nlargest
 from typing import Final
 
 from shared.decide.scheduling.optimization.packing_problem import DualValues, PackingProblem
-from shared.decide.scheduling.optimization.pattern_selection import PatternSelection, select_bin_types
+from shared.decide.scheduling.optimization.pattern_selection import (
+    PatternSelection,
+    add_accepting_bin_types,
+    rank_bin_types,
+)
 from shared.decide.scheduling.optimization.patterns import FillStrategy, Pattern, PatternFiller
 
 REBUILD_STRATEGIES: Final = (
@@ -26,6 +30,8 @@ MIN_VALUE_RATIO: Final = 0.7
 MAX_FAILED_TRIALS_PER_NODE: Final = 6
 """The search ends after this number of failed trials per node; at most `MAX_COUNTED_NODES` nodes are counted."""
 MAX_COUNTED_NODES: Final = 20
+LEAST_COST_PER_VALUE: Final = 0.98
+"""No nodes for the remaining pods are expected to cost less than this share of the pods' value."""
 _COST_TOLERANCE: Final = 1e-9
 
 
@@ -38,6 +44,8 @@ class LargeNeighborhoodSearch:
         self.nodes = list(nodes)
         self._losses = self._compute_losses(nodes)
         self._filler = PatternFiller(problem, [0 for _ in problem.items])
+        self._ranked_bin_types = rank_bin_types(dual_values)
+        self._bin_types = [row for row in self._ranked_bin_types if dual_values.value_ratios[row] >= MIN_VALUE_RATIO]
         self._coin_flips = generate_coin_flips()
         self._trial = 0
 
@@ -73,17 +81,19 @@ class LargeNeighborhoodSearch:
         return [loss_by_node[node] for node in nodes]
 
     def _compute_loss(self, node: Pattern) -> float:
-        return self._get_price(node) - sum(count * self._dual_values.item_values[item] for item, count in node.pods)
+        return self._get_price(node) - self._compute_value(node)
+
+    def _compute_value(self, node: Pattern) -> float:
+        return sum([count * self._dual_values.item_values[item] for item, count in node.pods])
 
     def _get_price(self, node: Pattern) -> float:
         return self._problem.bin_types[node.bin_type].price
 
     def _rebuild(self, positions: list[int], strategy: FillStrategy) -> bool:
         destroyed_nodes = [self.nodes[place] for place in positions]
-        cost = sum(self._get_price(node) for node in destroyed_nodes)
         for node in destroyed_nodes:
             self._filler.take_pods(node.pods, -1)
-        new_nodes = self._find_cheaper_nodes(cost, strategy)
+        new_nodes = self._find_cheaper_nodes(destroyed_nodes, strategy)
         if new_nodes is not None:
             for position in reversed(positions):
                 del self.nodes[position], self._losses[position]
@@ -92,21 +102,18 @@ class LargeNeighborhoodSearch:
         self._filler.clear_remaining()
         return new_nodes is not None
 
-    def _find_cheaper_nodes(self, cost: float, strategy: FillStrategy) -> list[Pattern] | None:
-        """Return nodes that hold all remaining pods for less than *cost*; None if there are none."""
-        bin_types = select_bin_types(
-            self._problem,
-            self._filler,
-            self._dual_values,
-            min_ratio=MIN_VALUE_RATIO,
-            max_count=len(self._problem.bin_types),
-        )
+    def _find_cheaper_nodes(self, destroyed_nodes: list[Pattern], strategy: FillStrategy) -> list[Pattern] | None:
+        """Return nodes that hold the pods of *destroyed_nodes* and cost less; None if there are none."""
+        cost = sum(self._get_price(node) for node in destroyed_nodes)
+        bin_types = add_accepting_bin_types(self._problem, self._filler, self._bin_types, self._ranked_bin_types)
         selection = PatternSelection(self._problem, self._filler, self._dual_values, strategy, bin_types)
         new_nodes: list[Pattern] = []
+        remaining_value = sum([self._compute_value(node) for node in destroyed_nodes])
         for selected in selection.select_until(0.0):
             cost -= selected.count * self._get_price(selected.pattern)
+            remaining_value -= selected.count * self._compute_value(selected.pattern)
             new_nodes += [selected.pattern] * selected.count
-            if cost <= _COST_TOLERANCE:
+            if cost <= max(_COST_TOLERANCE, LEAST_COST_PER_VALUE * remaining_value):
                 return None
         return None if self._filler.remaining_items else new_nodes
 

@@ -6,7 +6,8 @@ Its solutions are advice only. The problem knows allocatable resources, requirem
 maximum number of equal pods per node. All other constraints are checked by the packing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import ge
 
 import msgspec
 
@@ -77,13 +78,33 @@ def build_packing_problem(
         item.scaled_need = scale_amounts(item.pods.request_vector, scale)
     items.sort(key=lambda item: (item.size, item.class_number, item.zone))
     bin_type_finder = BinTypeFinder(packing.templates, list_extra_costs(packing), scale, items, type_masks)
-    bin_types = bin_type_finder.bin_types
+    supply = _drop_dominated(
+        [(bin_type, bin_type_finder.find_accepted_items(bin_type)) for bin_type in bin_type_finder.bin_types]
+    )
     return PackingProblem(
         items=items,
         resource_index=bin_type_finder.resource_index,
-        bin_types=bin_types,
-        accepted_items=[bin_type_finder.find_accepted_items(bin_type) for bin_type in bin_types],
+        bin_types=[bin_type for bin_type, _ in supply],
+        accepted_items=[accepted_items for _, accepted_items in supply],
     )
+
+
+def _drop_dominated(supply: Sequence[tuple[BinType, Bits]]) -> list[tuple[BinType, Bits]]:
+    """Return the bin types for which no cheaper bin type has as much of all resources and accepts the same items.
+
+    *supply* are bin types with the items that they accept. The same instance type in several zones, for example, is
+    needed once unless items are bound to zones.
+    """
+    kept: dict[int, tuple[BinType, Bits]] = {}
+    for number in sorted(range(len(supply)), key=lambda number: (supply[number][0].price, number)):
+        bin_type, accepted_items = supply[number]
+        is_dominated = any(
+            not accepted_items & ~cheaper_items and all(map(ge, cheaper.capacity, bin_type.capacity))
+            for cheaper, cheaper_items in kept.values()
+        )
+        if accepted_items and not is_dominated:
+            kept[number] = supply[number]
+    return [pair for _, pair in sorted(kept.items())]
 
 
 def is_pod_limited(problem: PackingProblem) -> bool:

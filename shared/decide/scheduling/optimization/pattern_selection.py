@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.scheduling.instance_types.resource_index import Bits
+from shared.decide.scheduling.instance_types.resource_index import Bits, list_bits
 from shared.decide.scheduling.optimization.dual_values import DualValueSolver
 from shared.decide.scheduling.optimization.items import Item
 from shared.decide.scheduling.optimization.packing_problem import DualValues, PackingProblem
@@ -21,6 +21,10 @@ MIN_VALUE_RATIO: Final = 0.85
 MAX_BIN_TYPES: Final = 40
 MIN_VALUE_TOLERANCE: Final = 1e-9
 ROUNDING_TOLERANCE: Final = 0.5
+ROUNDING_RATIO: Final = 1 - 1e-9
+"""Rounding errors of a sum stay within this ratio."""
+MAX_SUMMED_ITEMS: Final = 64
+"""If at most this number of items remain, the value of those that a bin type accepts is summed, else that of all."""
 MAX_DUAL_VALUE_SOLVES: Final = 3
 """The dual values are computed at most this often per solution; few pods remain after that."""
 REMAINING_VALUE_RATIO: Final = 0.4
@@ -78,14 +82,25 @@ def select_bin_types(
 
     At most *max_count* bin types with a value ratio of at least *min_ratio* are chosen for their ratio alone.
     """
-    ranked_bin_types = sorted(
-        range(len(dual_values.value_ratios)), key=lambda row: (-dual_values.value_ratios[row], row)
-    )
-    selected_bin_types = [row for row in ranked_bin_types[:max_count] if dual_values.value_ratios[row] >= min_ratio]
+    ranked_bin_types = rank_bin_types(dual_values)
+    best_bin_types = [row for row in ranked_bin_types[:max_count] if dual_values.value_ratios[row] >= min_ratio]
+    return add_accepting_bin_types(problem, filler, best_bin_types, ranked_bin_types)
+
+
+def rank_bin_types(dual_values: DualValues) -> list[int]:
+    """Return the bin types, the one with the best value per dollar first."""
+    return sorted(range(len(dual_values.value_ratios)), key=lambda row: (-dual_values.value_ratios[row], row))
+
+
+def add_accepting_bin_types(
+    problem: PackingProblem, filler: PatternFiller, bin_types: Sequence[int], ranked_bin_types: Sequence[int]
+) -> list[int]:
+    """Return those of *bin_types* that accept a remaining item, and others so that each remaining item has one."""
+    selected_bin_types = [row for row in bin_types if problem.accepted_items[row] & filler.remaining_items]
     uncovered_items = filler.remaining_items
     for bin_type in selected_bin_types:
         uncovered_items &= ~problem.accepted_items[bin_type]
-    for bin_type in ranked_bin_types:
+    for bin_type in ranked_bin_types if uncovered_items else ():
         if uncovered_items & problem.accepted_items[bin_type]:
             selected_bin_types.append(bin_type)
             uncovered_items &= ~problem.accepted_items[bin_type]
@@ -111,6 +126,8 @@ class PatternSelection:
             strategy,
             bin_types,
         )
+        self._value_by_items: dict[Bits, float] = {}
+        """The value of the remaining pods, by the items that are summed."""
 
     def select_until(self, min_value: float, *, follows_lp_counts: bool = False) -> Iterator[SelectedPattern]:
         """Yield selected patterns until at most *min_value* of the remaining value is left.
@@ -126,16 +143,21 @@ class PatternSelection:
             else {}
         )
         bin_types = [row for row in self._bin_types if allowed_nodes[row] or not follows_lp_counts]
+        self._value_by_items.clear()
+        remaining_value = sum(map(mul, dual_values.item_values, filler.remaining_counts))
         pattern_heap = [
-            (1 / max(dual_values.value_ratios[row], MIN_VALUE_TOLERANCE), row, Pattern(bin_type=row, pods=()))
+            (self._compute_least_cost_per_value(row, remaining_value), row, Pattern(bin_type=row, pods=()))
             for row in bin_types
         ]
         heapify(pattern_heap)
-        remaining_value = sum(map(mul, dual_values.item_values, filler.remaining_counts))
         # Without a minimum, pods decide: what rounding leaves of tiny dual values can be zero while pods remain.
         while pattern_heap and filler.remaining_items and (remaining_value > min_value or not min_value):
             _, bin_type, pattern = heappop(pattern_heap)
             if not pattern.pods or not filler.has_pods(pattern.pods):
+                least_cost = self._compute_least_cost_per_value(bin_type, remaining_value)
+                if pattern_heap and least_cost > pattern_heap[0][0]:
+                    heappush(pattern_heap, (least_cost, bin_type, Pattern(bin_type=bin_type, pods=())))
+                    continue
                 preferred_items = lp_contents[bin_type].missing_items if bin_type in lp_contents else None
                 pattern = filler.fill_bin(bin_type, dual_values, self._strategy, preferred_items)
                 if pattern.pods:
@@ -151,10 +173,33 @@ class PatternSelection:
                 )
                 allowed_nodes[bin_type] -= times
             filler.take_pods(pattern.pods, times)
+            self._value_by_items.clear()
             remaining_value -= times * self._compute_value(pattern)
             if allowed_nodes[bin_type] > 0 or not follows_lp_counts:
                 heappush(pattern_heap, (self._compute_cost_per_value(pattern), bin_type, pattern))
             yield SelectedPattern(pattern=pattern, count=times)
+
+    def _sum_remaining_values(self, accepted_items: Bits) -> float:
+        """Return the value of the remaining pods of *accepted_items*."""
+        counts, values = self._filler.remaining_counts, self._dual_values.item_values
+        items = self._filler.remaining_items & accepted_items
+        value = self._value_by_items.get(items)
+        if value is None:
+            value = self._value_by_items[items] = sum([counts[item] * values[item] for item in list_bits(items)])
+        return value
+
+    def _compute_least_cost_per_value(self, bin_type: int, remaining_value: float) -> float:
+        """Return a lower bound of the cost per value of a pattern of *bin_type*.
+
+        A node holds no more than its bin type can pay for, and no more than the pods that remain, which are worth
+        *remaining_value* in total.
+        """
+        accepted_items, remaining_items = self._problem.accepted_items[bin_type], self._filler.remaining_items
+        if remaining_items & ~accepted_items and remaining_items.bit_count() <= MAX_SUMMED_ITEMS:
+            remaining_value = self._sum_remaining_values(accepted_items)
+        value_ratio = max(self._dual_values.value_ratios[bin_type], MIN_VALUE_TOLERANCE)
+        price = self._problem.bin_types[bin_type].price
+        return max(1 / value_ratio, ROUNDING_RATIO * price / max(remaining_value, MIN_VALUE_TOLERANCE))
 
     def _compute_value(self, pattern: Pattern) -> float:
         return sum(count * self._dual_values.item_values[item] for item, count in pattern.pods)

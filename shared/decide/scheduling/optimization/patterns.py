@@ -58,6 +58,10 @@ class PatternFiller:
         self.remaining_items = build_bits([index for index, count in enumerate(remaining_counts) if count])
         self._shape_classes = _group_items_by_shape(problem)
         self._items_by_host_limit = _index_host_limits(problem)
+        self._needs = [
+            [(axis, amount) for axis, amount in enumerate(item.pods.request_vector) if amount] for item in problem.items
+        ]
+        """By item: the axes that its pods need, and the amounts."""
 
     def take_pods(self, pods: Sequence[tuple[int, int]], times: int) -> None:
         """Subtract *pods* from the remaining counts *times* times; a negative *times* adds them back."""
@@ -98,13 +102,9 @@ class PatternFiller:
     def fill_remaining_capacity(
         self, node: Pattern, free: list[int], dual_values: DualValues, strategy: FillStrategy, among: Bits = -1
     ) -> Pattern:
-        """Return *node* with as many pods as possible added in its *free* resources, of the items in *among*."""
+        """Return *node* with as many pods as possible added, of the items in *among*; this uses up *free* resources."""
         number, placed_counts = node.bin_type, dict(node.pods)
-        capacity, items, remaining_counts = (
-            self._problem.bin_types[number].capacity,
-            self._problem.items,
-            self.remaining_counts,
-        )
+        items, remaining_counts = self._problem.items, self.remaining_counts
         candidates = self.remaining_items & self._problem.accepted_items[number] & among
         counts_by_host_group = _count_by_host_group(placed_counts, self._problem)
         for group, count in counts_by_host_group.items():
@@ -115,52 +115,27 @@ class PatternFiller:
             candidates &= ~build_bits(
                 [item for item, count in placed_counts.items() if count >= remaining_counts[item]]
             )
+        shape_classes = [shape_class for shape_class in self._shape_classes if shape_class & candidates]
         while candidates := fitting(free, candidates):
             self.steps += 1
-            index = self._choose_item(
-                candidates,
-                scorer,
-                free[0] / capacity[0],
-                free[1] / capacity[1],
-                free[PODS_AXIS] / (capacity[PODS_AXIS] or 1),
-            )
-            item = items[index]
-            need = item.pods.request_vector
-            fits = min(available // amount for amount, available in zip(need, free, strict=True) if amount)
-            remaining = remaining_counts[index] - placed_counts.get(index, 0)
+            index = scorer.choose_item(candidates, shape_classes, free)
+            item, needs = items[index], self._needs[index]
+            placed_count = placed_counts.get(index, 0)
+            remaining = remaining_counts[index] - placed_count
             batch_size = min(
-                remaining,
-                item.max_per_node - counts_by_host_group.get(item.host_group, 0),
-                max(1, fits // strategy.batch_divisor),
+                remaining, max(1, min([free[axis] // need for axis, need in needs]) // strategy.batch_divisor)
             )
-            placed_counts[index] = placed_counts.get(index, 0) + batch_size
-            free = [available - batch_size * amount for amount, available in zip(need, free, strict=True)]
             if item.host_group != NO_HOST_GROUP:
-                counts_by_host_group[item.host_group] = counts_by_host_group.get(item.host_group, 0) + batch_size
-                candidates &= ~self._find_saturated_items(item.host_group, counts_by_host_group[item.host_group])
+                group_count = counts_by_host_group.get(item.host_group, 0)
+                batch_size = min(batch_size, item.max_per_node - group_count)
+                counts_by_host_group[item.host_group] = group_count = group_count + batch_size
+                candidates &= ~self._find_saturated_items(item.host_group, group_count)
+            placed_counts[index] = placed_count + batch_size
+            for axis, need in needs:
+                free[axis] -= batch_size * need
             if batch_size == remaining:
                 candidates &= ~(1 << index)
         return Pattern(bin_type=number, pods=tuple(sorted(placed_counts.items())))
-
-    def _choose_item(self, open_items: Bits, scorer: "_ItemScorer", cpu: float, memory: float, slots: float) -> int:
-        """Return the item that pays best and matches the shape of the free resources.
-
-        *cpu*, *memory* and *slots* are the free fractions. Of each shape only the largest item is scored.
-
-        Of each shape only the largest item is scored.
-        """
-        best_score, best_index, cached_scores = -1.0, -1, scorer.cached_scores
-        for shape_class in self._shape_classes:
-            candidates = open_items & shape_class
-            if candidates:
-                item_index = candidates.bit_length() - 1
-                score_vector = cached_scores.get(item_index)
-                if score_vector is None:
-                    score_vector = cached_scores[item_index] = scorer.compute_score_vector(item_index)
-                score = (score_vector[0] * cpu + score_vector[1] * memory + score_vector[2] * slots) ** 2
-                if score > best_score:
-                    best_score, best_index = score, item_index
-        return best_index
 
     def _get_scorer(self, dual_values: DualValues, bin_type: int, value_exponent: int) -> "_ItemScorer":
         """Return the item scorer of a bin type; scorers are cached as long as *dual_values* stays the same."""
@@ -198,7 +173,31 @@ class _ItemScorer:
             problem.items,
         )
         self._slots = 1 / self._capacity[PODS_AXIS] if is_pod_limited and self._capacity[PODS_AXIS] else 0.0
-        self.cached_scores: dict[int, tuple[float, float, float]] = {}
+        self._cached_scores: dict[int, tuple[float, float, float]] = {}
+
+    def choose_item(self, open_items: Bits, shape_classes: Sequence[Bits], free: Sequence[int]) -> int:
+        """Return the item that pays best and matches the shape of the *free* resources.
+
+        Of each of *shape_classes* only the largest item is scored.
+        """
+        capacity = self._capacity
+        cpu, memory, slots = (
+            free[0] / capacity[0],
+            free[1] / capacity[1],
+            free[PODS_AXIS] / (capacity[PODS_AXIS] or 1),
+        )
+        best_score, best_index, cached_scores = -1.0, -1, self._cached_scores
+        for shape_class in shape_classes:
+            candidates = open_items & shape_class
+            if candidates:
+                item_index = candidates.bit_length() - 1
+                score_vector = cached_scores.get(item_index)
+                if score_vector is None:
+                    score_vector = cached_scores[item_index] = self.compute_score_vector(item_index)
+                score = score_vector[0] * cpu + score_vector[1] * memory + score_vector[2] * slots
+                if score > best_score:
+                    best_score, best_index = score, item_index
+        return best_index
 
     def compute_score_vector(self, index: int) -> tuple[float, float, float]:
         """Return the item's direction in cpu, memory and pod slots, scaled by its value ratio.

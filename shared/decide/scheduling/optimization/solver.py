@@ -42,7 +42,7 @@ MAX_SMALL_PROBLEM_PODS: Final = 500
 computed once: local search, which knows all constraints, saves more in the same time.
 """
 SMALL_PROBLEM_STRATEGY_COUNT: Final = 1
-MAX_STEPS_PER_POD: Final = 200
+MAX_STEPS_PER_POD: Final = 30
 """Maximum number of steps per pod."""
 
 

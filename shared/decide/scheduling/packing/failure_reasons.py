@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
-from shared.decide.scheduling.nodes.node_pool_limits import without_node_limit
+from shared.decide.scheduling.nodes.node_pool_limits import select_type_limits
+from shared.decide.scheduling.nodes.usd_limit_refusal import explain_usd_limits
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.templates.min_values import has_min_values
@@ -205,11 +206,11 @@ def _explain_limits(
     if pool_limits.get(NODES, 1) < 1:
         message = "its limit of nodes is reached: increase spec.limits.nodes"
         return TemplateRefusal(reason="LimitExceeded", message=message)
-    resource_limits = without_node_limit(pool_limits)
+    resource_limits = select_type_limits(pool_limits)
     if template.filter_fitting_types(
         narrowed_template.mask & template.type_index.find_within_limits(resource_limits), pod_class.request_vector
     ):
-        return None
+        return explain_usd_limits(template, pod_class, narrowed_template, packing.remaining_limits, packing.options)
     exceeded_limits = [
         name
         for name, amount in sorted(resource_limits.items())
@@ -234,7 +235,7 @@ def _explain_min_values(
     fitting_types = template.filter_fitting_types(narrowed_template.mask, pod_class.request_vector, pod_class.ports)
     affordable_types, pool_limits = fitting_types, packing.remaining_limits.get(template.pool.name)
     if pool_limits is not None:
-        affordable_types &= template.type_index.find_within_limits(without_node_limit(pool_limits))
+        affordable_types &= template.type_index.find_within_limits(select_type_limits(pool_limits))
     if has_min_values(template, narrowed_template, affordable_types):
         return None
     keys = ", ".join(f"{item.key} ({item.min_values})" for item in narrowed_template.min_value_requirements)

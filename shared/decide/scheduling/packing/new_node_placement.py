@@ -7,7 +7,12 @@ import msgspec
 
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.nodes.existing_node import ExistingNode
-from shared.decide.scheduling.nodes.node_pool_limits import RemainingLimits, charge_limits, filter_types_within_limits
+from shared.decide.scheduling.nodes.node_pool_limits import (
+    RemainingLimits,
+    charge_for_change,
+    charge_limits,
+    filter_types_within_limits,
+)
 from shared.decide.scheduling.nodes.open_node_claim import Fit, OpenNodeClaim, find_fit
 from shared.decide.scheduling.packing.feasibility import Feasibility
 from shared.decide.scheduling.packing.savepoint import Savepoint
@@ -63,11 +68,11 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
 
     def open_node(self, template: NodeClaimTemplate, state: NarrowedTemplate, mask: Mask) -> int | None:
         """Open an empty node that may be of the types in *mask*; return its number, or None if that is not possible."""
-        node = self._build_empty_node(template, mask & state.mask) if self.max_new_nodes > 0 else None
+        node = self._build_empty_node(template, mask & state.mask, state) if self.max_new_nodes > 0 else None
         if node is None or not has_min_values(template, state, node.mask):
             return None
         node.state = state
-        charge_limits(self.remaining_limits, template, node.mask)
+        charge_limits(self.remaining_limits, template, node.mask, state)
         self._add_open_node(node)
         return node.number
 
@@ -94,7 +99,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
                     else None
                 )
                 if node is not None and fit is not None:
-                    self._charge_limits_for_pods(template, node.mask & fit.state.mask, pod_class)
+                    self._charge_limits_for_pods(template, node.mask & fit.state.mask, fit.state, pod_class)
                     node_number, assigned_pods = self._add_open_node(node), pod_class.pods[start : start + fit.count]
                     self._accept_fit(node_number, node, pod_class, fit, assigned_pods)
                     self.assignments.append((node_number, pod_class, compiled_stage, assigned_pods))
@@ -106,8 +111,10 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         self.open_nodes.append(node)
         return self.nodes.open_node(node.host, node.template, node.state)
 
-    def _build_empty_node(self, template: NodeClaimTemplate, mask: Mask) -> OpenNodeClaim | None:
-        mask = filter_types_within_limits(self.remaining_limits, template, mask)
+    def _build_empty_node(
+        self, template: NodeClaimTemplate, mask: Mask, state: NarrowedTemplate | None = None
+    ) -> OpenNodeClaim | None:
+        mask = filter_types_within_limits(self.remaining_limits, template, mask, state)
         if not mask:
             return None
         number = len(self.open_nodes)
@@ -125,7 +132,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         self, node: OpenNodeClaim, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, count: int
     ) -> Fit | None:
         states = self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage)
-        fit = find_fit(node, pod_class, count, states)
+        fit = self._keep_within_usd(find_fit(node, pod_class, count, states), node, pod_class, count)
         if fit is not None or self.options.min_values_policy == "Strict":
             return fit
         fit = find_fit(node, pod_class, 1, states, any_variety=True)
@@ -133,15 +140,31 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
             return None
         node.state = with_lowered_min_values(node.template, node.template.initial_state, fit.mask)
         node.is_relaxed = True
-        return find_fit(
-            node, pod_class, count, self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage)
-        )
+        states = self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage)
+        return self._keep_within_usd(find_fit(node, pod_class, count, states), node, pod_class, count)
 
-    def _charge_limits_for_pods(self, template: NodeClaimTemplate, mask: Mask, pod_class: PodEquivalenceClass) -> None:
+    def _keep_within_usd(
+        self, fit: Fit | None, node: OpenNodeClaim, pod_class: PodEquivalenceClass, count: int
+    ) -> Fit | None:
+        """Return *fit* if the state of the pods makes no type of *node* exceed a limit in USD per hour.
+
+        Else return the fit with the types that are within the limit; None if none is.
+        """
+        if fit is None or node.template.type_prices is None or fit.state is node.state:
+            return fit
+        affordable_types = filter_types_within_limits(self.remaining_limits, node.template, node.mask, fit.state)
+        if affordable_types == node.mask:
+            return fit
+        node.mask = affordable_types
+        return find_fit(node, pod_class, count, (fit.state,))
+
+    def _charge_limits_for_pods(
+        self, template: NodeClaimTemplate, mask: Mask, state: NarrowedTemplate, pod_class: PodEquivalenceClass
+    ) -> None:
         """Charge the limits of the NodePool for a new node of the types in *mask* that hold a pod of the class."""
         if template.pool.name in self.remaining_limits:
             fitting_types = template.filter_fitting_types(mask, pod_class.request_vector, pod_class.ports)
-            charge_limits(self.remaining_limits, template, fitting_types)
+            charge_limits(self.remaining_limits, template, fitting_types, state)
 
     def _accept_fit(
         self, node_number: int, node: OpenNodeClaim, pod_class: PodEquivalenceClass, fit: Fit, queued_pods: list[Pod]
@@ -183,6 +206,8 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
                 node, pod_class, compiled_stage
             ):
                 self.nodes.refuse_shape(compiled_stage.shape_number, node_number, node.compute_free())
+            return 0
+        if fit.state is not node.state and not charge_for_change(self.remaining_limits, node, fit.mask, fit.state):
             return 0
         self._accept_fit(node_number, node, pod_class, fit, queued_pods)
         return fit.count

@@ -1,6 +1,6 @@
 """Plans: what a plan is, the state from which all plans start, and how first-fit completes them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 
 import msgspec
@@ -28,6 +28,10 @@ class Plan(msgspec.Struct, kw_only=True, eq=False):
         """Number of pods that are not placed."""
         return sum(len(pod_class.pods) for pod_class in self.unplaced_classes)
 
+    def count_unplaced(self, min_priority: int) -> int:
+        """Return the number of pods of *min_priority* or more that are not placed."""
+        return sum(len(pod_class.pods) for pod_class in self.unplaced_classes if pod_class.priority >= min_priority)
+
     def compute_cost(self) -> float:
         """Return the cost of the new nodes in USD per hour, including their extra costs."""
         if self.cached_cost is None:
@@ -43,9 +47,13 @@ class Plan(msgspec.Struct, kw_only=True, eq=False):
         return any(node.is_relaxed for node in self.packing.open_nodes)
 
     def is_as_complete_as(self, baseline: "Plan") -> bool:
-        """Return whether the plan has no more unplaced pods and no more relaxed preferences than *baseline*."""
+        """Return whether the plan has no more unplaced pods and no more relaxed preferences than *baseline*.
+
+        If pods are planned by priority, this holds for the pods of each priority or more.
+        """
+        priorities = {pod_class.priority for pod_class in self.unplaced_classes}
         return (
-            self.unplaced_count <= baseline.unplaced_count
+            all(self.count_unplaced(priority) <= baseline.count_unplaced(priority) for priority in priorities)
             and self.packing.relaxed_preferences <= baseline.packing.relaxed_preferences
         )
 
@@ -116,13 +124,20 @@ def select_types_up_to(packing: FirstFitPacking, max_cpu_milli: int) -> tuple[in
     )
 
 
-def complete_plan(packing: FirstFitPacking, pod_classes: list[PodEquivalenceClass]) -> Plan:
-    """Place all pods with first-fit; repeat while that places more, for pods that depend on other pods."""
+def complete_plan(
+    packing: FirstFitPacking, pod_classes: list[PodEquivalenceClass], is_hopeless: Callable[[], bool] | None = None
+) -> Plan:
+    """Place all pods with first-fit; repeat while that places more, for pods that depend on other pods.
+
+    *is_hopeless* is asked after each class; if it returns true, the other pods are not placed.
+    """
     waiting_classes = [queued_class for queued_class in pod_classes if queued_class.pods]
     while waiting_classes:
         before = sum(len(queued_class.pods) for queued_class in waiting_classes)
         for pod_class in waiting_classes:
             pod_class.pods = packing.place(pod_class)
+            if is_hopeless is not None and is_hopeless():
+                return Plan(packing=packing, unplaced_classes=waiting_classes)
         waiting_classes = [queued_class for queued_class in waiting_classes if queued_class.pods]
         after = sum(len(queued_class.pods) for queued_class in waiting_classes)
         if after == before or not any(any(queued_class.binding_groups) for queued_class in waiting_classes):

@@ -45,6 +45,8 @@ class PodEquivalenceClass(msgspec.Struct, kw_only=True, eq=False):
     compiled_stages: tuple[CompiledStage, ...]
     """The compiled form of each stage."""
     pods: list[Pod]
+    priority: int = 0
+    """Priority of the pods if they are planned by priority, else 0."""
 
     @property
     def ports(self) -> tuple[HostPort, ...]:
@@ -67,19 +69,22 @@ class PodShape(msgspec.Struct, kw_only=True, eq=False):
     """The part of the spec that restricts the node, without resource requests."""
     placement_number: int
     """Number of the placement spec; equal placement specs have equal numbers."""
+    priority: int
+    """Priority of the pods if they are planned by priority, else 0."""
     queue_indexes: list[int]
     """Positions of the pods in the queue."""
 
 
-def group_pod_shapes(queue: Iterable[Pod]) -> list[PodShape]:
-    """Group the *queue* by pod shape, in the order of the first pods."""
+def group_pod_shapes(queue: Iterable[Pod], *, by_priority: bool = False) -> list[PodShape]:
+    """Group the *queue* by pod shape, and *by_priority*, in the order of the first pods."""
     number_by_spec: dict[PodSpec, int] = {}
-    shape_by_key: dict[tuple[int, Pairs, str, str, bool], PodShape] = {}
+    shape_by_key: dict[tuple[int, Pairs, str, str, bool, int], PodShape] = {}
     number_by_placement_spec: dict[PodSpec, int] = {}
     for queue_index, pod in enumerate(queue):
         spec, meta = pod.spec, pod.meta
         number = number_by_spec.setdefault(spec, len(number_by_spec))
-        key = (number, meta.labels, meta.namespace, pod.node_name, pod.is_buffer_pod())
+        priority = pod.priority if by_priority else 0
+        key = (number, meta.labels, meta.namespace, pod.node_name, pod.is_buffer_pod(), priority)
         pod_shape = shape_by_key.get(key)
         if pod_shape is None:
             placement_spec = msgspec.structs.replace(spec, requests=NONE)
@@ -87,6 +92,7 @@ def group_pod_shapes(queue: Iterable[Pod]) -> list[PodShape]:
                 representative=pod,
                 placement_spec=placement_spec,
                 placement_number=number_by_placement_spec.setdefault(placement_spec, len(number_by_placement_spec)),
+                priority=priority,
                 queue_indexes=[queue_index],
             )
         else:
@@ -148,9 +154,10 @@ def group_equivalence_classes(
         for indexes in [[place] for place in pod_shape.queue_indexes] if is_single else [pod_shape.queue_indexes]:
             pod = queue[indexes[0]]
             groups = _find_groups(pod, shape_stages[0], topology)
-            key = (spec_number, *_build_likeness_key(pod, is_single=is_single), *groups)
+            key = (spec_number, pod_shape.priority, *_build_likeness_key(pod, is_single=is_single), *groups)
             if key not in class_by_key:
                 class_by_key[key] = _build_class(pod, shape_stages, topology, groups, (volumes, axes, stage_compiler))
+                class_by_key[key].priority = pod_shape.priority
             indexes_by_key.setdefault(key, []).extend(indexes)
     for key, pod_class in class_by_key.items():
         pod_class.pods = [queue[place] for place in sorted(indexes_by_key[key])]

@@ -7,36 +7,47 @@ follow in one of several ways. The result is a plan like any other. Each trial v
 clusters where that is cheap.
 """
 
+import math
+from itertools import product
 from typing import Final
 
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.optimization.large_neighborhood_search import generate_coin_flips
 from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart
 from shared.decide.scheduling.search.acceptance import Acceptance
-from shared.decide.scheduling.search.neighborhood import Neighborhood
+from shared.decide.scheduling.search.neighborhood import Neighborhood, NodeCosts
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate
 from shared.model.core.resources import Vector
 
 MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
-EFFORT_PER_START: Final = 6_000
-"""For each start, the number of pods and nodes that are restored in trials."""
+MAX_EFFORT_STEPS: Final = 3_000
+"""Maximum number of steps without a saving: trial placements on nodes, and pods that are restored."""
+STEPS_PER_NODE: Final = 120
+"""The same for each node of the cheapest plan, if that is more."""
+STEPS_PER_SAVED_PERCENT: Final = 2_500
+"""Number of further steps for each percent by which a plan became cheaper: more can be saved then."""
+MAX_EXTENDED_STEPS: Final = 12_000
+"""Maximum number of further steps in total."""
+STEPS_PER_TURN: Final = 250
+"""Number of steps for one start until another may continue."""
 GOOD_COST_RATIO: Final = 1.01
 """If a plan costs at most this ratio of the lower bound, nothing is improved: too little can be saved."""
-MAX_STARTS: Final = 2
+MAX_STARTS: Final = 3
 """Number of plans that are improved, the cheapest first: plans that are nearly the best lead to other local optima."""
+EXPECTED_SAVING_RATIO: Final = 2
+"""A start is expected to save this multiple of what it saved in its last turn."""
+IDLE_TURN_COST_RATIO: Final = 0.005
+"""Each turn in a row that saved nothing counts like this share of the cost, so that other starts continue as well."""
 MIN_SAVING_RATIO: Final = 1e-4
 """Minimum saving, as a share of the price."""
 MAX_FAILED_TRIALS_PER_NODE: Final = 12
 """The search ends after this number of failed trials per node."""
-NEIGHBORHOOD_SIZES: Final = (1, 2, 2, 3, 2, 3, 3, 3)
-"""Numbers of nodes that are removed at once, in turn."""
-
 MAX_NEIGHBORHOOD_NODES: Final = 3
 """Number of nodes that trials of one neighborhood may remove."""
-CPU_CAP_LEVELS: Final = (0, 1, 0, 2, 1, 0, 3)
-"""Cap of the milli cpu of new nodes, in turn: 0 means none, so all pods may go to one node; *n* means the *n*-th power
-of two below the milli cpu of the removed nodes' pods.
+CPU_CAP_LEVELS: Final = (0, 1, 2, 3)
+"""Caps of the milli cpu of new nodes: 0 means none, so all pods may go to one node; *n* means the *n*-th power of two
+below the milli cpu of the removed nodes' pods.
 """
 
 
@@ -47,18 +58,33 @@ class LocalSearch:
         """Start with *plan*, made from *plan_start*; only plans that *acceptance* accepts replace it."""
         self._plan_start, self._acceptance = plan_start, acceptance
         self.plan = plan
+        self._effort, self._failed_trials, self._turn = 0, 0, 0
+        self._last_saving, self._idle_turns = 0.0, 0
         self._stages = {
             aim: stage for pod_class in plan_start.classes for stage, aim in enumerate(pod_class.compiled_stages)
         }
+        self._tried_trials: set[tuple[frozenset[int], int | None]] = set()
+        """The trials that did not improve the plan: the numbers of the removed nodes, and the cap of the milli cpu."""
+        self._node_costs: NodeCosts = {}
         self._coin_flips = generate_coin_flips()
         self._cached_wastes: dict[tuple[NarrowedTemplate, Vector], float] = {}
         self._supply_by_state: dict[NarrowedTemplate, list[tuple[float, float]]] = {}
         """Price of a unit of cpu and of memory of each possible instance type."""
 
-    def improve(self, target_cost: float) -> None:
-        """Run trials until the plan costs *target_cost*, the effort is spent, or too many trials in a row failed."""
-        self._effort, self._failed_trials = EFFORT_PER_START, 0
-        nodes_by_waste, turn = self._sort_nodes_by_waste(), 0
+    @property
+    def expected_rank(self) -> tuple[bool, float]:
+        """The rank that the plan is expected to reach: plans that became cheaper lately will do so again."""
+        has_rejected_node_count, cost = self._acceptance.rank(self.plan)
+        idle_cost = IDLE_TURN_COST_RATIO * self._idle_turns * cost
+        return has_rejected_node_count, cost + idle_cost - EXPECTED_SAVING_RATIO * self._last_saving
+
+    def improve(self, target_cost: float, effort: int) -> int:
+        """Continue with trials until the plan costs *target_cost*, *effort* is spent, or too many in a row failed.
+
+        Return the number of steps, 0 if no trial is left.
+        """
+        self._effort, cost_before = effort, self.plan.compute_cost()
+        nodes_by_waste = self._sort_nodes_by_waste()
         while (
             nodes_by_waste
             and self._effort > 0
@@ -66,34 +92,38 @@ class LocalSearch:
             and self.plan.compute_cost() > target_cost
             and not self._plan_start.packing.is_late()
         ):
-            better_plan = self._search_neighborhood(nodes_by_waste, turn)
-            turn += 1
+            better_plan = self._search_neighborhood(nodes_by_waste, self._turn)
+            self._turn += 1
             if better_plan is not None:
                 self.plan, self._failed_trials = better_plan, 0
                 nodes_by_waste = self._sort_nodes_by_waste()
+        self._last_saving = cost_before - self.plan.compute_cost()
+        self._idle_turns = 0 if self._last_saving > 0 else self._idle_turns + 1
+        return effort - self._effort
 
     def _search_neighborhood(self, nodes_by_waste: list[OpenNodeClaim], turn: int) -> Plan | None:
         """Return a cheaper plan in which a few nodes differ; None if no trial finds it."""
         nodes = self._choose_neighborhood(nodes_by_waste, turn)
-        neighborhood = Neighborhood(self._plan_start, self.plan, nodes, self._stages)
-        tried_trials = set[tuple[frozenset[int], int | None]]()
-        for place, size in enumerate(NEIGHBORHOOD_SIZES):
-            removed_nodes = self._draw(nodes[0], nodes[1:], size)
-            level = CPU_CAP_LEVELS[(turn * len(NEIGHBORHOOD_SIZES) + place) % len(CPU_CAP_LEVELS)]
+        neighborhood: Neighborhood | None = None
+        max_cost = math.inf if self._acceptance.is_small else self.plan.compute_cost() * (1 - MIN_SAVING_RATIO)
+        for removed_nodes, level in product(_list_removals(nodes), CPU_CAP_LEVELS):
             max_cpu_milli = _compute_cpu_cap(removed_nodes, level)
             trial = frozenset(node.number for node in removed_nodes), max_cpu_milli
-            if trial in tried_trials:
-                continue
-            tried_trials.add(trial)
-            plan = neighborhood.run_trial(removed_nodes, max_cpu_milli)
             self._failed_trials += 1
+            if trial in self._tried_trials:
+                continue
+            self._tried_trials.add(trial)
+            neighborhood = neighborhood or self._build_neighborhood(nodes)
+            plan = neighborhood.run_trial(removed_nodes, max_cpu_milli, max_cost)
             if self._acceptance.is_improvement(plan, self.plan, MIN_SAVING_RATIO):
                 self._effort -= neighborhood.steps
+                self._tried_trials.clear()
                 return neighborhood.keep_trial()
-            if self._effort < neighborhood.steps:
-                break
-        self._effort -= neighborhood.steps
+        self._effort -= 0 if neighborhood is None else neighborhood.steps
         return None
+
+    def _build_neighborhood(self, nodes: list[OpenNodeClaim]) -> Neighborhood:
+        return Neighborhood(self._plan_start, self.plan, nodes, self._stages, self._node_costs)
 
     def _sort_nodes_by_waste(self) -> list[OpenNodeClaim]:
         """Return the new nodes, sorted by the cost above the value of their pods, the highest first."""
@@ -145,6 +175,13 @@ class LocalSearch:
         return chosen_nodes
 
 
+def _list_removals(nodes: list[OpenNodeClaim]) -> list[list[OpenNodeClaim]]:
+    """Return the sets of nodes that trials remove: the first of *nodes* alone, with each other one, and all."""
+    first, *others = nodes
+    pairs = [[first, other] for other in others]
+    return [[first], *pairs, nodes] if len(others) > 1 else [[first], *pairs]
+
+
 def _compute_cpu_cap(removed_nodes: list[OpenNodeClaim], level: int) -> int | None:
     """Return the *level*-th power of two of cores below what the pods of *removed_nodes* request, in milli cpu."""
     cores = sum(node.used[0] for node in removed_nodes) // 1000
@@ -164,6 +201,25 @@ def improve_plans(plan_start: PlanStart, plans: list[Plan], acceptance: Acceptan
     if any(plan.compute_cost() <= lower_bound * GOOD_COST_RATIO for plan in starts):
         return []
     searches = [LocalSearch(plan_start, plan, acceptance) for plan in starts]
+    max_steps = max(MAX_EFFORT_STEPS, STEPS_PER_NODE * starts[0].count_nodes()) if starts else 0
+    remaining_steps, active_searches = max_steps, dict.fromkeys(searches)
     for search in searches:
-        search.improve(lower_bound)
+        remaining_steps -= _improve_in_turn(search, lower_bound, active_searches)
+    further_steps = MAX_EXTENDED_STEPS
+    while active_searches and remaining_steps > 0:
+        best_search = min(active_searches, key=lambda candidate: candidate.expected_rank)
+        cost_before = best_search.plan.compute_cost()
+        remaining_steps -= _improve_in_turn(best_search, lower_bound, active_searches)
+        saved_percent = 100 * (1 - best_search.plan.compute_cost() / cost_before)
+        extension = min(further_steps, int(STEPS_PER_SAVED_PERCENT * saved_percent))
+        remaining_steps = min(max_steps, remaining_steps + extension)
+        further_steps -= extension
     return [finished_search.plan for finished_search in searches]
+
+
+def _improve_in_turn(search: LocalSearch, target_cost: float, active_searches: dict[LocalSearch, None]) -> int:
+    """Give *search* its turn, and remove it from *active_searches* if no trial is left; return the number of steps."""
+    steps = search.improve(target_cost, STEPS_PER_TURN)
+    if not steps:
+        del active_searches[search]
+    return steps

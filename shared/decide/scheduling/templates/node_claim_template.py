@@ -9,6 +9,7 @@ import msgspec
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
 from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.instance_types.type_prices import TypePrices
 from shared.decide.scheduling.templates.daemon_overhead import DaemonOverheadGroup
 from shared.model.core.labels import HOSTNAME, WELL_KNOWN
 from shared.model.core.requirements import Requirement, Requirements
@@ -75,6 +76,8 @@ class NodeClaimTemplate(msgspec.Struct, kw_only=True, eq=False):
     daemon_overheads: tuple[DaemonOverheadGroup, ...]
     initial_state: NarrowedTemplate
     interned_states: dict[Requirements, NarrowedTemplate]
+    type_prices: TypePrices | None = None
+    """For limits in USD per hour; None if there are none."""
     fitting_types: dict[Vector, Mask] = msgspec.field(default_factory=dict)
     """By request vector: the instance types that hold it together with their daemon overhead."""
 

@@ -24,6 +24,7 @@ from shared.model.core.metadata import find_condition
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import Axes
 from shared.model.decisions.placement import PoolWithoutTypes, SchedulingOptions
+from shared.model.karpenter.money_limit import find_limit_problem
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.pauses import find_launch_pause_message
 
@@ -138,6 +139,7 @@ def find_refusal(pool: NodePool, cluster: ClusterSnapshot, options: SchedulingOp
     """Return why *pool* is not used, as far as Kubernetes objects show; None if it is used."""
     message = (
         _explain_unusable_pool(pool)
+        or find_limit_problem(pool)
         or find_launch_pause_message(pool, cluster)
         or _explain_unusable_class(pool, cluster, options)
     )

@@ -51,7 +51,11 @@ class Topology(msgspec.Struct, kw_only=True, eq=False):
         """Return a copy with the same counts that can be changed independently."""
         groups = [
             TopologyGroup(
-                rule=group.rule, counts=dict(group.counts), host_levels=list(group.host_levels), version=group.version
+                rule=group.rule,
+                counts=dict(group.counts),
+                host_levels=list(group.host_levels),
+                allowed_domains=group.allowed_domains,
+                version=group.version,
             )
             for group in self.groups
         ]

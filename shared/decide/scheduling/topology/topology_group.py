@@ -25,6 +25,8 @@ class TopologyGroup(msgspec.Struct, kw_only=True, eq=False):
     counts: dict[str, int]
     host_levels: list[int]
     """Over the hostname: at index k, the nodes with more than k pods, as bits."""
+    allowed_domains: dict[str, bool] = msgspec.field(default_factory=dict)
+    """By domain: whether the rule counts it; forks share what they find out."""
     version: int = 0
     """It increases with every change of the counts."""
     cached_counts: tuple[int, int, bool] = (-1, 0, False)
@@ -113,7 +115,11 @@ class TopologyGroup(msgspec.Struct, kw_only=True, eq=False):
             return 0
         if rule.min_domains is None and rule.is_anywhere:
             return min(self.counts.values(), default=0)
-        eligible = [count for domain, count in self.counts.items() if rule.is_domain_allowed(domain)]
+        allowed_domains = self.allowed_domains
+        for domain in self.counts:
+            if domain not in allowed_domains:
+                allowed_domains[domain] = rule.is_domain_allowed(domain)
+        eligible = [count for domain, count in self.counts.items() if allowed_domains[domain]]
         has_too_few_domains = rule.min_domains is not None and len(eligible) < rule.min_domains
         return 0 if has_too_few_domains else min(eligible, default=0)
 

@@ -29,7 +29,11 @@ _MAX_BACKOFF_DELAY: Final = timedelta(minutes=10)
 
 
 class JobController:
-    """The Job controller. Pods that are deleted before they finish count as failed, as in Kubernetes."""
+    """The Job controller.
+
+    Pods that are deleted before they finish count as failed, as in Kubernetes; evicted pods do, too. Of
+    podFailurePolicy, only rules are simulated that ignore pod conditions, for example DisruptionTarget of evicted pods.
+    """
 
     def __init__(self, clock: Clock, api: ApiServer, pods: Informer) -> None:
         """Watch the Jobs of *api*; *pods* are indexed by controller."""
@@ -47,8 +51,21 @@ class JobController:
         phase = (new.get("status") or {}).get("phase", "")
         if phase in {"Succeeded", "Failed"} or event == "DELETED":
             phases_by_uid = self._finished_phases_by_job.setdefault(owner["uid"], {})
-            phases_by_uid.setdefault(new["metadata"]["uid"], phase if phase in {"Succeeded", "Failed"} else "Failed")
+            has_failed = phase != "Succeeded"
+            is_ignored = has_failed and self._is_failure_ignored(new, owner["name"])
+            phases_by_uid.setdefault(
+                new["metadata"]["uid"], "Ignored" if is_ignored else "Failed" if has_failed else "Succeeded"
+            )
         self._queue.add((new["metadata"]["namespace"], owner["name"]))
+
+    def _is_failure_ignored(self, pod: Obj, job_name: str) -> bool:
+        job = self.jobs.get(job_name, pod["metadata"]["namespace"])
+        rules = ((job or {}).get("spec", {}).get("podFailurePolicy") or {}).get("rules", [])
+        return any(
+            rule["action"] == "Ignore"
+            and any(is_true(pod, condition["type"]) for condition in rule.get("onPodConditions", []))
+            for rule in rules
+        )
 
     def _sync(self, key: NamespacedName) -> None:
         job = self.jobs.get(key[1], key[0])
@@ -58,8 +75,8 @@ class JobController:
             self._delete_if_expired(job)
             return
         phases_by_uid = self._finished_phases_by_job.get(job["metadata"]["uid"], {})
-        succeeded = sum(1 for phase in phases_by_uid.values() if phase == "Succeeded")
-        failed = len(phases_by_uid) - succeeded
+        phases = list(phases_by_uid.values())
+        succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
         active_pods = self._list_active_pods(job)
         finish = self._compute_finish_condition(job, succeeded, failed, len(active_pods))
         if finish[0] or job["spec"].get("suspend"):

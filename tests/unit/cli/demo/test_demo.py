@@ -10,8 +10,9 @@ import msgspec
 import pytest
 import yaml
 
-from cli.demo import command
-from cli.demo.page import render_play_page
+from cli.demo.timeline import Timeline
+from cli.fleet.document.node_columns import NODE_STATES
+from cli.fleet.document.pod_columns import NO_NODE
 from cli.main import main
 from cli.terminal.text import Palette, format_clock, format_seconds, format_timeline_row, format_usd_cell
 from sim.lambda_runtime.stack_template.synthesis import SynthesisError
@@ -21,6 +22,7 @@ from sim.scenarios.scenario import MEASURE_DESCRIPTIONS, Act, Scenario
 from sim.time.virtual_clock import DEFAULT_START_TIME
 from sim.world.embedded_world import EmbeddedWorld
 from sim.world.measurements import ClusterSample
+from tests.support.cli.page_assets import read_embedded_document, write_fake_assets
 from tests.support.plays import make_deployment, make_scenario_document, narrow
 
 Out = pytest.CaptureFixture[str]
@@ -45,8 +47,9 @@ def _few_types(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cli.ui.page.ASSET_FOLDER", write_fake_assets(tmp_path_factory.mktemp("assets")))
     return tmp_path
 
 
@@ -72,7 +75,8 @@ def test_demo_prints_a_timeline_and_a_results_table(folder: Path, capsys: Out) -
     assert re.search(r"^a <b>bold</b> pod +yes +\d+ s +1 +1 +0\.\d{3} +1 +0$", captured.out, re.MULTILINE)
     assert re.search(r"pending pod to CreateFleet +p50 \d+ s +p95 \d+ s", captured.out)
     assert "prices are synthetic" in captured.out
-    assert lines[-1] == "plots: demo.html"
+    assert lines[-1] == "page: demo.html; open it in a browser to watch the 1 acts"
+    assert "fleet  " in captured.out
     assert captured.err == ""
 
 
@@ -102,7 +106,7 @@ def test_unmet_expectation_exits_with_1_and_is_reported(folder: Path, capsys: Ou
 def test_demo_without_page_writes_no_files(folder: Path, capsys: Out) -> None:
     assert run(folder, "--page", "none") == 0
     assert [path.name for path in folder.iterdir()] == ["play.yaml"]
-    assert "plots:" not in capsys.readouterr().out
+    assert "page:" not in capsys.readouterr().out
 
 
 def test_json_output_is_identical_for_the_same_seed(folder: Path, capsys: Out) -> None:
@@ -221,60 +225,51 @@ def make_result(**fields: Any) -> ScenarioResult:
     return msgspec.structs.replace(plain, **fields)
 
 
-def test_html_page_loads_no_external_resources() -> None:
-    html = render_play_page(make_result())
-    assert not re.findall(r"https?://|//[a-z]", html)
-    assert not re.findall(r"<script|src=|href=|@import|url\(|<link|<iframe", html)
-    assert html.startswith("<!doctype html>")
-    assert '<meta charset="utf-8">' in html
-    assert "<style>:root" in html
-
-
-def test_html_page_escapes_scenario_text() -> None:
-    html = render_play_page(make_result())
-    for word in ("<name>", "<says>", "<act>", '"says"', "nodes is <1>", "<who>", "<what>", "<why>"):
-        assert word not in html
-    for word in ("&lt;name&gt;", "&#34;says&#34;", "nodes is &lt;1&gt;", "&lt;why&gt;"):
-        assert word in html
-
-
-def test_html_page_plots_pods_nodes_and_cost() -> None:
-    html = render_play_page(make_result())
-    assert re.findall('aria-label="([^":]+):', html) == ["Pods", "Nodes", "Cost, synthetic $/h"]
-    assert html.count("<path") == 6
-
-
-def test_plot_is_a_step_line_up_to_the_end() -> None:
-    [path, *_] = re.findall(r'<path class="a" d="([^"]+)"', render_play_page(make_result()))
-    assert path == "M44.0 91.3H498.0V18.0H952.0"
-
-
-def test_samples_before_the_start_are_not_plotted() -> None:
-    early = make_result(started_at=make_sample(30).sampled_at)
-    assert re.findall(r'<path class="a" d="([^"]+)"', render_play_page(early))[0] == "M44.0 18.0H952.0"
-    assert "<svg" not in render_play_page(make_result(samples=()))
-
-
-def test_empty_scenario_result_has_a_page() -> None:
-    html = render_play_page(make_result(samples=(make_sample(0, 0),), acts=(), timeline=()))
-    assert "nan" not in html
-    assert "<svg" in html
-
-
-def test_passed_and_failed_acts_are_marked_differently() -> None:
-    passed = msgspec.structs.replace(make_result().acts[0], failures=(), met_after_seconds=61.0)
-    html = render_play_page(make_result(acts=(make_result().acts[0], passed)))
-    assert html.count('<span class="yes">yes</span>') == 1
-    assert html.count('<span class="no">no</span>') == 1
-    assert '<td class="n">61 s' in html
-
-
-def test_html_page_is_written_as_utf8(folder: Path) -> None:
+def test_html_page_is_written_as_utf8_and_contains_the_document(folder: Path) -> None:
     assert run(folder, "--page", "out.html", says="ünïcode ✓") == 0
     html = (folder / "out.html").read_bytes().decode("utf-8")
-    assert "ünïcode ✓" in html
-    assert "a &lt;b&gt;bold&lt;/b&gt; pod" in html
-    assert "joins the cluster" in html
+    assert html.startswith("<!doctype html>")
+    document = read_embedded_document(html)
+    assert document.source.title == "small: ünïcode ✓"
+    assert [(marker.title, marker.text) for marker in document.markers if marker.kind == "act"] == [
+        ("1. a <b>bold</b> pod", "one & only")
+    ]
+    assert "<b>" not in html
+
+
+def test_document_has_the_exact_places_of_pods_and_states_of_nodes(folder: Path) -> None:
+    assert run(folder, "--page", "out.html") == 0
+    document = read_embedded_document((folder / "out.html").read_text(encoding="utf-8"))
+    strings, nodes = document.strings, document.nodes
+    assert [strings[name] for name in nodes.claim if name is not None] == [strings[nodes.claim[0] or 0]]
+    states = [
+        NODE_STATES[state] for node, state in zip(document.node_states.node, document.node_states.state, strict=True)
+    ]
+    assert states[-2:] == ["registered", "ready"]
+    [web] = [pod for pod, name in enumerate(document.pods.name) if strings[name].startswith("web-")]
+    places = [place for pod, place in zip(document.pod_places.pod, document.pod_places.node, strict=True) if pod == web]
+    assert places == [NO_NODE, 0]
+    assert document.totals.cost_usd > 0
+    assert document.decisions[0].kind == "deploy"
+    assert [decision.kind for decision in document.decisions if decision.nodes == (0,)][:2] == ["launch", "launch"]
+
+
+def test_missing_script_is_reported_with_the_fix(folder: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.ui.page.ASSET_FOLDER", folder / "nowhere")
+    assert run(folder, acts=({"name": "none"},)) == 1
+    error_output = capsys.readouterr().err
+    assert error_output.startswith("joiner demo: demo.html was not written: fleet.js is not built: run `make ui`")
+    assert "`--page none`" in error_output
+
+
+def test_terminal_shows_the_fleet_line_and_prints_the_timeline_at_the_end(
+    folder: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.demo.timeline.is_terminal", lambda: True)
+    assert run(folder, "--page", "none", acts=({"name": "none"},)) == 0
+    output = capsys.readouterr().out
+    assert output.count("small: ") == 1
+    assert "no pods" in output
 
 
 # Text
@@ -313,6 +308,6 @@ def test_times_seconds_and_prices_are_formatted_briefly() -> None:
 
 
 def test_timeline_entry_without_state_has_no_numbers(capsys: Out) -> None:
-    timeline = command.Timeline(make_result().scenario, Palette(enabled=False))
+    timeline = Timeline(make_result().scenario, Palette(enabled=False))
     timeline.print_moment(TimelineEntry(at=DEFAULT_START_TIME, source="EC2", message="something"))
     assert capsys.readouterr().out.splitlines()[-1] == " 0:00:00  EC2                   something"

@@ -1,7 +1,8 @@
 """Problems with NodePools, EC2NodeClasses and quotas: check, facts, level, message, fix."""
 
 from cli.facts.model import DoctorFacts, QuotaUsage, ReadFailure
-from shared.model.core.metadata import Condition
+from shared.model.core.labels import LIMIT_USD
+from shared.model.core.metadata import Condition, ObjectMeta
 from shared.model.core.requirements import build_requirements, parse_requirement
 from shared.model.ec2.account import Subnet
 from shared.model.ec2.dry_run import DryRunRefusal
@@ -61,6 +62,13 @@ WORSE: list[Worse] = [
         "joiner explain nodepool default",
     ),
     ("nodepools", make_facts({"read_errors": ("NodePool odd: Expected `int`",)}), "fail", "NodePool odd", "correct it"),
+    (
+        "money-limits",
+        make_facts({"node_pools": (make_node_pool(meta=ObjectMeta(name="default", annotations=((LIMIT_USD, "x"),))),)}),
+        "fail",
+        "NodePool default: joiner.dev/limit-usd-per-hour: 'x' is not an amount",
+        "correct the annotation",
+    ),
     ("nodeclasses", make_facts({"node_classes": ()}), "warn", "there is no EC2NodeClass", "getting-started"),
     (
         "nodeclasses",

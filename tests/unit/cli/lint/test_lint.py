@@ -58,6 +58,7 @@ REQUIREMENT = "spec.template.spec.requirements[0]"
 ANNOTATIONS = "metadata.annotations."
 DO_NOT = "karpenter.sh/do-not-disrupt"
 EVICTION_PRICE = "joiner.dev/eviction-price-usd"
+LIMIT_USD = "joiner.dev/limit-usd-per-hour"
 BUDGET = {"nodes": "0", "schedule": "0 9 * * mon-frid", "duration": "8h"}
 CPUS = make_requirement("karpenter.k8s.aws/instance-cpu", "In", "4")
 
@@ -199,6 +200,18 @@ def test_valid_manifests_have_no_findings(lint: Any) -> None:
             ANNOTATIONS + EVICTION_PRICE,
             "'cheap' is not an amount in USD per eviction: write a number like 0.05",
         ),
+        (
+            make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(LIMIT_USD, "cheap")},
+            "error",
+            ANNOTATIONS + LIMIT_USD,
+            "'cheap' is not an amount in USD per hour: write a number like 12.50",
+        ),
+        (
+            make_node_pool("a", spec={"replicas": 2}) | {"metadata": {"name": "a"} | make_annotations(LIMIT_USD, "5")},
+            "error",
+            ANNOTATIONS + LIMIT_USD,
+            "has no effect on a static NodePool: use spec.limits.nodes",
+        ),
         (make_pod({"labels": {"a": 1}}), "error", "metadata.labels.a", 'in quotes: "1"'),
         (make_pod(nodeSelector={"a": True}), "error", "spec.nodeSelector.a", 'in quotes: "true"'),
         (make_pod(tolerations=[{"key": "a", "value": 1}]), "error", "spec.tolerations[0].value", 'in quotes: "1"'),
@@ -222,7 +235,7 @@ def test_valid_manifests_have_no_findings(lint: Any) -> None:
             make_pod({"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}),
             "warning",
             "metadata.annotations.cluster-autoscaler.kubernetes.io/safe-to-evict",
-            'has no effect on Joiner: write karpenter.sh/do-not-disrupt: "true"',
+            "unless its setting honor-cluster-autoscaler-annotations is on: write karpenter.sh/do-not-disrupt",
         ),
         (
             make_pod({"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": "data"}}),
@@ -280,6 +293,15 @@ def test_nodepool_limits_are_compared_with_the_catalog(lint: Any, tmp_path: Path
     _, findings = lint(limited, make_node_class(), flags=("--instance-types", str(catalogue)))
     [(_, field, message)] = findings
     assert (field, "smallest instance (2)" in message) == ("spec.limits.cpu", True)
+
+
+def test_limit_in_usd_is_compared_with_the_catalog(lint: Any, tmp_path: Path) -> None:
+    catalogue = tmp_path / "catalogue.json"
+    catalogue.write_text(json.dumps(CATALOGUE))
+    limited = make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(LIMIT_USD, "0.0001")}
+    _, findings = lint(limited, make_node_class(), flags=("--instance-types", str(catalogue)))
+    [(_, field, message)] = findings
+    assert (field, "is below the cheapest instance" in message) == (ANNOTATIONS + LIMIT_USD, True)
 
 
 def test_missing_catalog_is_reported(lint: Any, tmp_path: Path) -> None:

@@ -132,6 +132,20 @@ def test_table_shows_new_nodes_and_unschedulable_pods(tmp_path: Path, catalogue:
     assert "* cheapest of several possible zones" in output
 
 
+def test_plan_keeps_and_shows_the_limit_in_usd(
+    tmp_path: Path, catalogue: str, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods = (make_pod(f"p{number}", "2") for number in range(5))
+    cluster = write(tmp_path / "cluster.json", POOL, *pods)
+    monkeypatch.setenv("JOINER_LIMIT_USD_PER_HOUR", "0.25")
+    assert plan(catalogue, "-f", cluster) == 0
+    output = capsys.readouterr().out
+    assert "limit of the cluster: $0.0000/h of $0.2500/h is used, without the new nodes" in output
+    assert "is left of the limit of the cluster of $0.2500/h: increase limit-usd-per-hour" in " ".join(output.split())
+    total = float(output.partition("total: $")[2].partition("/h")[0])
+    assert 0 < total <= 0.25
+
+
 def test_plan_without_pending_pods_is_reported(tmp_path: Path, catalogue: str, capsys: Out) -> None:
     assert plan(catalogue, "-f", write(tmp_path / "cluster.json", POOL)) == 0
     assert capsys.readouterr().out.startswith("no pending pods\n")

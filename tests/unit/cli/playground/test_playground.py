@@ -12,8 +12,8 @@ from typing import Any, Self
 import pytest
 
 from cli.main import main
-from cli.playground.command import EXAMPLES_FOLDER
-from cli.playground.session import PLAYGROUND_COMMANDS
+from cli.playground.playground_runner import EXAMPLES_FOLDER
+from cli.playground.session_commands import PLAYGROUND_COMMANDS
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.time.virtual_clock import Clock
@@ -113,7 +113,7 @@ def test_playground_ends_after_the_given_duration(fake: type[Plane]) -> None:
     assert fake.folder.joinpath("ended").exists()
 
 
-def test_playground_runs_typed_commands_until_quit(
+def test_playground_runs_session_commands_until_quit(
     fake: type[Plane], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders = "\nstatus\nsing\ninterrupt\nkill ip-10-0-9-9\nsay 'what\nquit\n"
@@ -209,7 +209,7 @@ def test_playground_without_a_repository_checkout_reports_an_error(
 @pytest.mark.usefixtures("fake")
 def test_wait_for_crds_times_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sim.playground.kubectl.KubectlClient.has_crds", lambda _: False)
-    monkeypatch.setattr("cli.playground.command.CRD_TIMEOUT", timedelta())
+    monkeypatch.setattr("cli.playground.playground_runner.CRD_TIMEOUT", timedelta())
     assert main(["playground"]) == 1
     assert "does not serve" in capsys.readouterr().err
 

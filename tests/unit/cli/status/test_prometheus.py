@@ -8,6 +8,7 @@ import pytest
 from cli.main import main
 from cli.status.prometheus import render_metrics
 from shared.model.core.resources import parse_resources
+from shared.model.karpenter.money_limit import MoneyPolicy
 from shared.model.karpenter.node_pool import DisruptionBudget
 from shared.state.cluster_state import ClusterState
 from tests.support.catalogues import (
@@ -55,6 +56,18 @@ def test_prometheus_output_uses_karpenter_metric_names() -> None:
         == sum(line.startswith("# HELP ") for line in metric_lines)
         == 7
     )
+
+
+def test_prometheus_output_has_limits_in_usd_only_if_there_are_some() -> None:
+    managed_node, node_claim = attach_claim(make_node("one"))
+    kind = make_instance_type("m.04", 4, 16, zones=("a",), price=0.25)
+    snapshot = make_cluster_snapshot(types=(kind,), nodes=(managed_node,), node_claims=(node_claim,))
+    assert "limit_usd" not in render_metrics(ClusterState(snapshot))
+    lines = render_metrics(ClusterState(snapshot), MoneyPolicy(cluster_limit=4_000_000)).splitlines()
+    assert [line for line in lines if line.startswith("joiner_limit")] == [
+        'joiner_limit_usd_per_hour{nodepool=""} 4',
+        'joiner_limit_used_usd_per_hour{nodepool=""} 0.25',
+    ]
 
 
 def test_prometheus_output_without_prices_omits_cost_and_escapes_labels() -> None:

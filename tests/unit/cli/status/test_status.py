@@ -58,6 +58,22 @@ def write_inputs(tmp_path: Path, *objects: dict[str, Any], priced: bool = True) 
     return ["status", "-f", str(tmp_path / "cluster.json"), *catalogue]
 
 
+def test_limits_in_usd_are_shown_with_their_usage(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = {**POOL, "metadata": {**POOL["metadata"], "annotations": {"joiner.dev/limit-usd-per-hour": "2"}}}
+    arguments = write_inputs(
+        tmp_path, make_ready_pool(limited), *make_node_manifests("n1", 4), make_claim("c1", "n1", 4)
+    )
+    monkeypatch.setenv("JOINER_LIMIT_USD_PER_HOUR", "5")
+    assert main([*arguments, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["limitUsdPerHour"] == {"used": "$0.2000/h", "limit": "$5.0000/h"}
+    assert document["nodePools"][0]["limits"] == {"usd-per-hour": {"used": "$0.2000/h", "limit": "$2.0000/h"}}
+    assert main(arguments) == 0
+    page = capsys.readouterr().out
+    assert "$0.2000/h with volumes of the limit of $5.0000/h" in page
+    assert "usd-per-hour $0.2000/h of $2.0000/h" in page
+
+
 @pytest.fixture
 def fleet(tmp_path: Path) -> list[str]:
     [alone] = make_node_manifests("managed", 4)

@@ -1,11 +1,14 @@
 """Which nodes are disrupted, what replaces them, and the verdicts on all other nodes."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
 
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
+from shared.decide.disruption.disruption_controller import DisruptionDecision
+from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import (
     CAPACITY_TYPE,
     DISRUPTION_WINDOWS,
@@ -441,22 +444,76 @@ def test_node_pool_annotations_for_savings_and_disruption_windows_are_applied(
     assert message in get_verdict(decision, "a")[2]
 
 
-def test_next_run_continues_at_the_candidate_where_the_time_limit_expired() -> None:
-    apart = (AffinityTerm(topology_key=HOSTNAME, selector=build_label_selector({"app": "web"})),)
+APART = (AffinityTerm(topology_key=HOSTNAME, selector=build_label_selector({"app": "web"})),)
+
+
+def make_apart_nodes(count: int, cpu: int) -> ClusterSnapshot:
+    """Return nodes whose pods cannot share a node: each can only be replaced, alone."""
     cluster_nodes = [
-        make_node_with_pods(f"n{number}", make_web_pod(str(number), "500m", pod_anti_affinity=apart), cpu=2)
-        for number in range(9)
+        make_node_with_pods(f"n{number:02d}", make_web_pod(str(number), "1500m", pod_anti_affinity=APART), cpu=cpu)
+        for number in range(count)
     ]
-    looks = iter([False] * 4 + [True] * 99)
-    first = decide_disruption(make_fleet(*cluster_nodes), is_time_over=lambda: next(looks))
-    assert first.cursor == "n4"
-    time_checks: list[str] = []
+    return make_fleet(*cluster_nodes)
 
-    def is_over() -> bool:
-        time_checks.append("")
-        return len(time_checks) > 2
 
-    assert decide_disruption(make_fleet(*cluster_nodes), cursor=first.cursor, is_time_over=is_over).cursor == "n6"
+def limit_checks(count: int) -> Callable[[], bool]:
+    """Return a time limit that is reached after *count* checks."""
+    checks = iter(range(count))
+    return lambda: next(checks, None) is None
+
+
+def decide_in_runs(cluster: ClusterSnapshot, checks: int) -> list[DisruptionDecision]:
+    """Return the decisions of one sweep, of which each run may check the time limit *checks* times."""
+    decisions = [decide_disruption(cluster, is_time_over=limit_checks(checks))]
+    while decisions[-1].cursor:
+        decisions.append(decide_disruption(cluster, cursor=decisions[-1].cursor, is_time_over=limit_checks(checks)))
+        assert len(decisions) < 50, "the runs do not end"
+    return decisions
+
+
+@pytest.mark.parametrize("checks", [8, 13, 20, 31, 50, 80])
+def test_runs_with_a_time_limit_evaluate_every_candidate_once(checks: int) -> None:
+    decisions = decide_in_runs(make_apart_nodes(24, cpu=2), checks)
+    assert len(decisions) > 1 or checks == 80
+    evaluated_nodes = {verdict.node for decision in decisions for verdict in decision.verdicts}
+    assert evaluated_nodes == {f"n{number:02d}" for number in range(24)}
+
+
+@pytest.mark.parametrize("checks", [8, 13, 20, 31, 50, 80])
+def test_runs_with_a_time_limit_find_the_commands_of_one_run(checks: int) -> None:
+    cluster = make_apart_nodes(24, cpu=16)
+    replaced_nodes = {node for decision in decide_in_runs(cluster, checks) for node in list_target_nodes(decision)}
+    assert replaced_nodes == set(list_target_nodes(decide_disruption(cluster))) == {f"n{n:02d}" for n in range(24)}
+
+
+def list_target_nodes(decision: DisruptionDecision) -> list[str]:
+    return [node for command in decision.commands for node in command.list_node_names()]
+
+
+def test_next_run_starts_at_the_first_candidate_that_was_not_evaluated_completely() -> None:
+    cluster = make_apart_nodes(9, cpu=2)
+    first = decide_disruption(cluster, is_time_over=limit_checks(4))
+    assert first.cursor.split() == [f"n{number:02d}" for number in range(9)], "only deletions were evaluated"
+    second = decide_disruption(cluster, cursor="n04 n05", is_time_over=limit_checks(8))
+    assert second.cursor.split()[0] == "n05"
+
+
+def test_next_run_starts_after_candidates_that_are_gone() -> None:
+    cluster = make_apart_nodes(9, cpu=2)
+    cursors = [
+        decide_disruption(cluster, cursor=cursor, is_time_over=limit_checks(8)).cursor.split()[0]
+        for cursor in ("gone n04 n05", "gone", "n03 gone")
+    ]
+    assert cursors == ["n05", "n01", "n04"]
+
+
+def test_last_run_evaluates_the_earlier_candidates_again_if_there_is_time() -> None:
+    cluster = make_apart_nodes(9, cpu=16)
+    decision = decide_disruption(cluster, cursor="n07")
+    assert decision.cursor == ""
+    assert sorted(list_target_nodes(decision)) == [f"n{number:02d}" for number in range(9)]
+    interrupted = decide_disruption(cluster, cursor="n08", is_time_over=limit_checks(12))
+    assert interrupted.cursor == "", "the candidates before the cursor belong to earlier runs of the sweep"
 
 
 def test_disruption_decision_has_one_verdict_for_every_node() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.report.metrics.emf import ALARM_METRICS, ALL_METRICS, emit_metrics
+from shared.report.metrics.emf import ALARM_METRICS, ALL_METRICS, MONEY_USED, emit_metrics
 from tests.support.actions_world import Outside
 
 
@@ -101,6 +101,7 @@ def test_alarm_metric_set_publishes_only_nonzero_alarm_metrics() -> None:
     assert set(list_metric_names(emit_single_line(metric_set="alarms", **all_counts))) == ALARM_METRICS - {
         "OrphanedInstancesTerminated",
         "PriceAgeSeconds",
+        MONEY_USED,
     }
     assert emit_lines({"PendingPods": 5.0}, metric_set="alarms") == []
 
@@ -111,6 +112,12 @@ def test_price_age_is_published_after_a_missed_refresh(hours: int, expected: lis
     assert [name for emf_line in emf_lines for name in list_metric_names(emf_line)] == expected
 
 
+@pytest.mark.parametrize(("percent", "expected"), [(79.0, []), (80.0, [MONEY_USED]), (120.0, [MONEY_USED])])
+def test_used_money_is_published_from_80_percent_on(percent: float, expected: list[str]) -> None:
+    emf_lines = emit_lines({MONEY_USED: percent}, metric_set="alarms")
+    assert [name for emf_line in emf_lines for name in list_metric_names(emf_line)] == expected
+
+
 def test_number_of_metrics_is_at_most_25() -> None:
     assert ALARM_METRICS < ALL_METRICS
-    assert len(ALL_METRICS) <= 25
+    assert len(ALL_METRICS - {MONEY_USED}) <= 25  # only deployments with a limit in money have the other one

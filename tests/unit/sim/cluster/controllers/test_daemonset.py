@@ -5,6 +5,8 @@ import pytest
 from sim.cluster.kubelet.pod_stages import EXIT_CODE_ANNOTATION, RUN_SECONDS_ANNOTATION
 from tests.support.cluster_objects import Obj, list_names, make_node_boot, make_workload, run, start_cluster
 
+IGNORE: Obj = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+
 
 def make_daemon_set(**fields: Obj) -> Obj:
     return make_workload("DaemonSet", "agent", **fields)  # type: ignore[arg-type] # what is passed on is JSON
@@ -111,6 +113,23 @@ def test_job_fails_after_its_backoff_limit() -> None:
     run(world, 120)
     status = world.api.get("jobs.batch", "batch", "default")["status"]
     assert (status["failed"], status["conditions"][0]["reason"]) == (2, "BackoffLimitExceeded")
+
+
+@pytest.mark.parametrize(
+    ("policy", "failed", "reasons"), [({}, 2, ["BackoffLimitExceeded"]), ({"podFailurePolicy": IGNORE}, 0, [])]
+)
+def test_evicted_pods_count_as_failed_unless_a_pod_failure_policy_ignores_disruption(
+    policy: Obj, failed: int, reasons: list[str]
+) -> None:
+    world = start_cluster(make_node_boot("n"))
+    world.apply(make_job({"completions": 2, "parallelism": 2, "backoffLimit": 1, **policy}))
+    run(world, 20)
+    for pod in world.list_pods("default"):
+        world.api.evict("default", pod["metadata"]["name"])
+    run(world, 60)
+    status = world.api.get("jobs.batch", "batch", "default")["status"]
+    assert status["failed"] == failed
+    assert [condition["reason"] for condition in status.get("conditions", ())] == reasons
 
 
 def test_job_is_stopped_after_its_active_deadline() -> None:

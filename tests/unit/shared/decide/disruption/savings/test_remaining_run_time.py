@@ -78,7 +78,7 @@ def test_node_waits_if_its_pods_end_before_their_evictions_pay() -> None:
     assert commands == []
     assert message == (
         "its 2 pods of CronJob shop/report are expected to end in 6m27s ± 56s, by 40 earlier runs: "
-        "waiting costs $0.02, moving costs 2 evictions = $0.04"
+        "waiting costs $0.02, moving costs 2 evictions = $0.04 and work of Jobs that starts again = $0.0063"
     )
 
 
@@ -93,7 +93,7 @@ def test_savings_end_when_the_pods_end() -> None:
     assert commands == REMOVED
     assert message == (
         "its pods fit on other nodes; saves $0.93 over an expected 4h39m (±17m57s: its pods are expected to end by "
-        "then, by 40 earlier runs), costs 1 eviction = $0.02"
+        "then, by 40 earlier runs), costs 1 eviction = $0.02 and work of Jobs that starts again = $0.0002"
     )
 
 

@@ -8,6 +8,7 @@ from shared.decide.disruption.candidates import Candidate, evaluate_candidate
 from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, EvictionCosts, compute_disruption_cost
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
+from tests.support.catalogues import NOW
 from tests.support.lifecycle_cases import replace_fields
 from tests.support.surge_cases import (
     COMPLETE,
@@ -46,18 +47,18 @@ def test_surge_drain_costs_one_eviction_for_each_replica(
 ) -> None:
     pods = tuple(make_surge_pod(f"web-abc-{number}") for number in range(pod_count))
     cost = compute_disruption_cost(
-        (make_candidate(*pods, replicas=replicas, allowed=allowed),), EvictionCosts(PRICES), 0.0
+        (make_candidate(*pods, replicas=replicas, allowed=allowed),), EvictionCosts(PRICES, NOW), 0.0
     )
     assert (cost.evictions, cost.evictions_usd) == (evictions, evictions * 0.5)
 
 
 def test_deployment_with_pods_on_two_nodes_is_restarted_once() -> None:
     candidate = make_candidate(make_surge_pod(), replicas=10)
-    cost = compute_disruption_cost((candidate, candidate), EvictionCosts(PRICES), 0.0)
+    cost = compute_disruption_cost((candidate, candidate), EvictionCosts(PRICES, NOW), 0.0)
     assert cost.evictions == 10
 
 
 def test_without_the_setting_no_rollout_is_priced() -> None:
     candidate = make_candidate(make_surge_pod(), replicas=10, allowed=1, has_surge_drain=False)
     assert candidate.restarts == ()
-    assert compute_disruption_cost((candidate,), EvictionCosts(PRICES), 0.0).evictions == 1
+    assert compute_disruption_cost((candidate,), EvictionCosts(PRICES, NOW), 0.0).evictions == 1

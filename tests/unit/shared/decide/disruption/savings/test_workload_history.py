@@ -177,7 +177,7 @@ def make_forecast(first_hours: int, low: int, high: int, error: int = 0) -> Dema
     return DemandForecast(pool="default", starts_at=NOW + HOUR, hours=hours, weeks=4)
 
 
-def decide_with_forecast(forecast: DemandForecast, quiet: timedelta = timedelta(minutes=1)) -> tuple[list[object], str]:
+def decide_with_forecast(forecast: DemandForecast, quiet: timedelta = timedelta(hours=20)) -> tuple[list[object], str]:
     """Return the commands and the message about a node of 4 vCPUs that one of 2 vCPUs can replace."""
     node, claim, pods = make_node_with_pods("a", make_web_pod("1", "1500m"))
     past = tuple(replace(condition, since=NOW - timedelta(days=2)) for condition in claim.conditions)
@@ -202,7 +202,15 @@ def test_node_is_kept_if_the_forecast_needs_it_soon() -> None:
 
 def test_error_of_the_forecast_delays_the_hour_at_which_capacity_is_needed() -> None:
     _, message = decide_with_forecast(make_forecast(5, 1500, 2100, error=400))
-    assert "expected 1d (±18h: NodePool default needs no more capacity for a day" in message
+    assert "over an expected 20h, costs" in message
+    assert "over an expected 6h (±0s" in decide_with_forecast(make_forecast(5, 1500, 2100))[1]
+
+
+def test_forecast_never_makes_a_command_pay_sooner() -> None:
+    """A pod has changed a minute ago: hourly means do not know whether it changes again in the next minute."""
+    commands, message = decide_with_forecast(make_forecast(24, 1500, 1500), timedelta(minutes=1))
+    assert commands == []
+    assert "when nothing has changed for" in message
 
 
 def test_pods_that_have_not_changed_for_a_day_outweigh_the_forecast() -> None:

@@ -99,6 +99,20 @@ def test_preferred_anti_affinity_that_holds_keeps_the_nodes(preferences: Mapping
     ) in get_verdict(decision, "n1")[2]
 
 
+def test_pod_that_is_kept_away_by_another_pod_names_that_pod() -> None:
+    """The pod on n1 has no preference of its own; the pod on n2 prefers to share its node with no web pod."""
+    cluster = make_large_fleet(
+        make_node_with_pods("n1", make_preferring_pod("1", {})),
+        make_node_with_pods("n2", make_preferring_pod("2", APART, "3"), zone="b"),
+    )
+    _, reason, message = get_verdict(decide_disruption(cluster), "n1")
+    assert reason == "PreferencesNotMet"
+    assert (
+        "pod shop/1 has room on other nodes, but not where its requirements are met and preferred anti-affinity of "
+        f"pod shop/2 over {HOSTNAME} holds as it does now"
+    ) in message
+
+
 def test_message_names_each_topology_key_once() -> None:
     terms = tuple(AffinityTerm(topology_key=key, selector=WEB, weight=9) for key in (HOSTNAME, ZONE, HOSTNAME))
     cluster = make_cluster_apart({"preferred_pod_anti_affinity": terms})

@@ -123,7 +123,7 @@ def test_local_search_skips_plans_with_too_many_pods(monkeypatch: pytest.MonkeyP
 
 def test_local_search_stops_at_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, call_counter = make_cluster_snapshot(*make_app_pods(APPS[0]), types=TYPES), iter(range(1_000_000))
-    monkeypatch.setattr(local_search, "EFFORT_PER_START", 10**9)
+    monkeypatch.setattr(local_search, "MAX_EFFORT_STEPS", 10**9)
     monkeypatch.setattr(local_search, "MAX_FAILED_TRIALS_PER_NODE", 10**9)
     placement = solve(cluster, is_over=lambda: next(call_counter) > 100)
     assert not placement.unschedulable

@@ -1,0 +1,1 @@
+"""Decisions, markers and explanations of a fleet document, from the journal."""

@@ -1,0 +1,1 @@
+"""The structs of the fleet document; docs/reference/fleet-document.md describes them."""

@@ -1,0 +1,1 @@
+"""The sources of fleet documents: journals, clusters, files."""

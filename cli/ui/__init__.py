@@ -1,0 +1,1 @@
+"""`joiner ui`: the interactive page of a fleet, served on this machine."""

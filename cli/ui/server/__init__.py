@@ -1,0 +1,1 @@
+"""The local server of `joiner ui`: checks, endpoints and live updates."""

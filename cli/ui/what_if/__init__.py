@@ -1,0 +1,1 @@
+"""What-if: plan and consolidation with changed NodePools or prices."""

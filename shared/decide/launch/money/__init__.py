@@ -1,0 +1,1 @@
+"""Prices and usage that limits in USD per hour count."""

@@ -1,0 +1,83 @@
+"""Limits in USD per hour: of a NodePool, in the annotation joiner.dev/limit-usd-per-hour, and of the cluster.
+
+Money is a pseudo-resource of NodePool limits, in millionths of a USD per hour: amounts are never floats.
+"""
+
+from math import ceil
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from shared.model.core.labels import LIMIT_USD
+from shared.model.core.resources import USD_PER_HOUR
+from shared.model.karpenter.node_pool import NodePool
+
+CLUSTER_SCOPE: Final = "*"
+"""The name of the cluster among the names of NodePools with limits."""
+MICRO_USD: Final = 1_000_000
+"""Millionths of a USD in a USD."""
+_MAX_USD_PER_HOUR: Final = 1e6
+LimitPrices: TypeAlias = Literal["marginal", "list"]
+
+
+class MoneyPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The limit of the cluster, and how nodes count against limits in USD per hour."""
+
+    cluster_limit: int | None = None
+    """In millionths of a USD per hour; None: unlimited."""
+    prices: LimitPrices = "marginal"
+    """`marginal`: the price of the offering; `list`: the on-demand price of the instance type."""
+    volume_usd_per_gib_month: float = 0.08
+
+
+NO_CLUSTER_LIMIT: Final = MoneyPolicy()
+
+
+def find_limit_problem(pool: NodePool) -> str:
+    """Return the error in the limit of *pool* in USD per hour, with the fix; "" if there is none."""
+    try:
+        _parse_limit(pool.meta.get_annotation(LIMIT_USD))
+    except ValueError as error:
+        return f"{LIMIT_USD}: {error}"
+    if pool.replicas is not None and pool.meta.get_annotation(LIMIT_USD):
+        return f"{LIMIT_USD}: has no effect on a static NodePool: use spec.limits.nodes"
+    return ""
+
+
+def list_limits(pool: NodePool) -> dict[str, int]:
+    """Return the limits of *pool* by resource name, with `usd-per-hour`.
+
+    An invalid amount of USD allows nothing. Static NodePools have no limit in USD.
+    """
+    limits = dict(pool.limits.amounts) if pool.limits is not None else {}
+    if pool.replicas is None and pool.meta.get_annotation(LIMIT_USD):
+        try:
+            limits[USD_PER_HOUR] = _parse_limit(pool.meta.get_annotation(LIMIT_USD))
+        except ValueError:
+            limits[USD_PER_HOUR] = 0
+    return limits
+
+
+def has_limits(pool: NodePool) -> bool:
+    """Return whether *pool* limits anything."""
+    return bool(list_limits(pool))
+
+
+def convert_to_micro_usd(amount_usd: float) -> int:
+    """Return *amount_usd* in millionths, rounded up, so that no price is underestimated."""
+    return ceil(round(amount_usd * MICRO_USD, 3))
+
+
+def _parse_limit(text: str) -> int:
+    """Return the limit in millionths of a USD per hour; 0 for "".
+
+    Raises:
+        ValueError: *text* is not an amount.
+    """
+    try:
+        amount = float(text) if text else 0.0
+    except ValueError:
+        raise ValueError(f"{text!r} is not an amount in USD per hour: write a number like 12.50") from None
+    if not 0 <= amount < _MAX_USD_PER_HOUR:
+        raise ValueError(f"{text!r} is not between 0 and 1,000,000 USD per hour: write a number like 12.50")
+    return int(amount * MICRO_USD)
