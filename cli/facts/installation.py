@@ -183,7 +183,7 @@ def _read_month_costs(clients: "Clients", settings: "Settings | None") -> MonthC
         return None
     from cli.facts.cluster import query_or_unseen  # noqa: PLC0415 - botocore takes a fifth of a second
     from shared.aws.dynamodb import DynamoTable  # noqa: PLC0415
-    from shared.store.month_costs import read_costs_row  # noqa: PLC0415
+    from shared.report.costs.month_costs import read_costs_row  # noqa: PLC0415
 
     row = query_or_unseen(lambda: read_costs_row(DynamoTable(clients, settings.table_name)))
     return None if row is None or isinstance(row, ReadFailure) else row[0]

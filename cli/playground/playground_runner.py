@@ -20,7 +20,7 @@ from cli.terminal.text import Palette
 from shared.errors import Fault
 from shared.model.core.formatting import format_elapsed
 from sim.aws_http.server import EmbeddedAws
-from sim.lambda_runtime.stack_template.synthesis import SynthesisError
+from sim.lambda_runtime.stack_template.synthesis import WATCH_SETTINGS, SynthesisError, synthesize_template
 from sim.playground.playground import Playground
 from sim.playground.reporter import PlaygroundReporter
 from sim.scenarios.scenario import ManagedNode, Scenario
@@ -60,6 +60,7 @@ def _run_playground(args: argparse.Namespace, manifests: list[dict[str, Any]], s
             endpoint=plane.endpoint,
             certificate_authority=plane.certificate_authority,
             seed=args.seed,
+            template=synthesize_template(settings=WATCH_SETTINGS),
         )
         aws = stack.enter_context(EmbeddedAws(playground.cloud))
         playground.drive.lock = aws.lock
@@ -143,7 +144,7 @@ Three things to try. In another terminal, first:
   1  kubectl apply -f {examples_path}/nodepool.yaml        a NodePool and its EC2NodeClass
      kubectl get nodepools,ec2nodeclasses
   2  kubectl apply -f {examples_path}/web.yaml && kubectl scale deployment web --replicas=20
-     kubectl get nodeclaims,nodes --watch          within a minute, a node joins for the pending pods
+     kubectl get nodeclaims,nodes --watch          a node joins for the pending pods
   3  interrupt                                     typed here: EC2 interrupts the busiest Spot node
 
 Type `help` for all commands. Ctrl-C stops everything.

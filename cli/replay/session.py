@@ -21,7 +21,7 @@ from cli.terminal.stderr import print_errors, show_progress
 from cli.terminal.text import choose_palette, get_terminal_width
 from shared.decide.scheduling.templates.node_overlays import apply_overlays
 from shared.model.core.formatting import format_count
-from shared.store.code_digest import compute_code_digest
+from shared.store.shared_cache.code_digest import compute_code_digest
 
 _EXIT_ERROR = 1
 _EXIT_DIFFERENT_DECISION = 3

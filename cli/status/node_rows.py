@@ -103,6 +103,17 @@ def _apply_dry_run_mode(row: NodeRow, settings: Settings | None) -> NodeRow:
     return msgspec.structs.replace(row, keep_reason=("Planned", f"{mode.message}; {mode.fix}"))
 
 
+def filter_node_rows(rows: Iterable[NodeRow], text: str) -> list[NodeRow]:
+    """Return the rows that contain each word of *text* in a name, label, state or reason."""
+    words = text.lower().split()
+    return [row for row in rows if all(word in _get_searched_text(row) for word in words)]
+
+
+def _get_searched_text(row: NodeRow) -> str:
+    parts = (row.name, row.pool, row.instance_type, row.capacity_type, row.zone, row.state, row.keep_reason[0])
+    return "\n".join(parts).lower()
+
+
 def sort_node_rows(rows: Iterable[NodeRow], key: str, *, is_reversed: bool = False) -> list[NodeRow]:
     """Return *rows* sorted by *key*, then by name."""
     by_name = sorted(rows, key=lambda row: row.name)

@@ -11,7 +11,7 @@ from cli.facts.installation import Installation
 from cli.inputs.environment import read_environment_settings
 from cli.planning.cluster_source import PlanningInput, StatusReader, default_to_current_context
 from cli.planning.table import TableOptions
-from cli.status.node_rows import NodeRow, build_node_rows, sort_node_rows
+from cli.status.node_rows import NodeRow, build_node_rows, filter_node_rows, sort_node_rows
 from cli.status.order import SORT_BY_KEY
 from cli.status.page import build_status_document, render_status
 from cli.status.prometheus import render_metrics
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 Observation: TypeAlias = tuple[PlanningInput, ClusterSnapshot, Installation | None]
 INSTALL_HINT: Final = ": `npx cdk deploy` installs it (docs/guide/getting-started.md)"
+_MIN_LINES_WITH_FLEET_BARS: Final = 12
+"""In a smaller terminal, the nodes need the lines."""
 REFRESH_INTERVAL_SECONDS: Final = 5.0
 """Interval of `status --watch` if there is no terminal; `cli.terminal.refresh` has its own interval for terminals."""
 
@@ -123,35 +125,52 @@ def draw_status(args: argparse.Namespace, observation: Observation, view: "Viewp
 
 def _render_nodes(observation: Observation, args: argparse.Namespace) -> str:
     _, cluster, installation = observation
-    rows = _build_rows(observation, args, args.sort, is_reversed=args.reverse)
+    rows = _build_rows(observation, args, args.sort, is_reversed=args.reverse, filter_text=args.filter)
     if args.output != "table":
         return encode_output(build_top_document(cluster, rows), args.output)
     width = None if args.wide else get_terminal_width(sys.stdout)
-    return "\n".join(render_top(cluster, installation, rows, choose_palette(sys.stdout), width)) + "\n"
+    palette, has_bars = choose_palette(sys.stdout), sys.stdout.isatty() and width is not None
+    return (
+        "\n".join(render_top(cluster, installation, rows, palette, width, has_bars=has_bars, has_fleet_bars=has_bars))
+        + "\n"
+    )
 
 
-def _build_rows(observation: Observation, args: argparse.Namespace, sort: str, *, is_reversed: bool) -> list[NodeRow]:
+def _build_rows(
+    observation: Observation, args: argparse.Namespace, sort: str, *, is_reversed: bool, filter_text: str
+) -> list[NodeRow]:
     _, cluster, installation = observation
     rows = build_node_rows(ClusterState(cluster), args.nodepool, installation.settings if installation else None)
-    return sort_node_rows(rows, sort, is_reversed=is_reversed)
+    return sort_node_rows(filter_node_rows(rows, filter_text), sort, is_reversed=is_reversed)
 
 
 def draw_nodes(args: argparse.Namespace, observation: Observation, view: "Viewport") -> "DrawnPage":
     """Return as many lines as fit: the heading, part of the rows, and the keys; and the last possible first row."""
     _, cluster, installation = observation
     sort, is_reversed = compute_order(args, view.keys)
-    rows = _build_rows(observation, args, sort, is_reversed=is_reversed)
+    filter_text = args.filter if view.filter_text is None else view.filter_text
+    rows = _build_rows(observation, args, sort, is_reversed=is_reversed, filter_text=filter_text)
     palette = choose_palette(sys.stdout)
-    head = render_top(cluster, installation, rows, palette, view.columns, shown_rows=slice(0))
+    render = partial(
+        render_top,
+        *(cluster, installation, rows, palette, view.columns),
+        has_bars=True,
+        has_fleet_bars=view.lines >= _MIN_LINES_WITH_FLEET_BARS,
+    )
+    head = render(shown_rows=slice(0))
     row_capacity = max(view.lines - len(head) - 1, 1)
     last = max(0, len(rows) - row_capacity)
     first = min(view.first, last)
     shown_rows = slice(first, first + row_capacity)
-    lines = render_top(cluster, installation, rows, palette, view.columns, shown_rows=shown_rows)
+    lines = render(shown_rows=shown_rows)
     shown_count = len(rows[shown_rows])
     position = f"{first + 1}-{first + shown_count} of {len(rows)}" if rows else "none"
     order = f"{sort}{' reversed' if is_reversed else ''}"
-    footer = f"{position} by {order} · sort $ c m p a n o t s b · move ↑ ↓ space · quit q"
+    footer = f"{position} by {order} · sort $ c m p a n o t s b · filter / · move ↑ ↓ · quit q"
+    if view.is_typing:
+        footer = f"filter: {filter_text}_  (Enter keeps it, Esc clears it)"
+    elif filter_text:
+        footer = f"{position} by {order}, filter: {filter_text} · change / · clear Esc · quit q"
     padding = [""] * (row_capacity - shown_count)
     return [*lines, *padding, palette.colorize("dim", footer)], last
 

@@ -5,20 +5,22 @@ from typing import Final, Literal, get_args
 
 from cli.status.order import SORTS
 
-DESCRIPTION: Final = """Show the nodes of all NodePools, most expensive first: price, requested CPU and memory, state,
-and the reason that blocks voluntary disruption. For an EKS cluster, a warning appears if Joiner only plans or a
-function is late. In a terminal, the table is refreshed until q or Ctrl-C; with --once, with files, or if the output is
-not a terminal, it is printed once. The command reads files, or a live cluster and its AWS account, and changes
-nothing."""
+DESCRIPTION: Final = """Show the nodes of all NodePools, most expensive first: price, bars of requested CPU and memory,
+state, age, pods, and the reason that blocks voluntary disruption. For an EKS cluster, a warning appears if Joiner only
+plans or a function is late. In a terminal, the table is refreshed until q or Ctrl-C; with --once, with files, or if the
+output is not a terminal, it is printed once, without bars if it is not a terminal. The command reads files, or a live
+cluster and its AWS account, and changes nothing."""
 EXAMPLES: Final = """examples:
   joiner top -f examples/cluster --instance-types examples/catalogue.json        example files
   joiner top                                     your current cluster; q quits
   joiner top --context prod --nodepool batch --sort cpu --reverse     nodes of one NodePool, least utilized first
+  joiner top --filter 'spot us-east-1a' --once   spot nodes of one zone, printed once
   joiner top --once --wide                       print all columns once, without truncation
   joiner top -o json | jq '.nodes[] | select(.blockedBy.reason == "PodBlocksEviction") | .node'
 
 keys: sort by $ price, c CPU, m memory, p pods, a age, n name, o NodePool, t instance type, s state, b blocked by; the
-same key again reverses the order. Scroll with arrows, j, k, page up, page down and space. Quit with q.
+same key again reverses the order. / filters by words in names, instance types, zones, states and reasons; Esc clears
+the filter. Scroll with arrows, j, k, page up, page down and space. Quit with q.
 
 Without a catalog (--instance-types, or $JOINER_BUCKET_NAME for a live cluster), there are no prices.
 
@@ -41,6 +43,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reverse", action="store_true", help="reverse the sort order")
     parser.add_argument(
         "--nodepool", action="append", default=[], metavar="NAME", help="only nodes of this NodePool; can be repeated"
+    )
+    parser.add_argument(
+        "--filter",
+        default="",
+        metavar="WORDS",
+        help="only nodes that have all words in a name, label, state or reason",
     )
     parser.add_argument("--once", action="store_true", help="print the table once and exit")
     parser.add_argument(

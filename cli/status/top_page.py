@@ -1,18 +1,21 @@
 """The nodes as a table of any width, and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
+
+import msgspec
 
 from cli.facts.installation import Installation
 from cli.facts.installation_page import render_installation_concerns
 from cli.pause.text import render_pauses
 from cli.status.node_rows import NodeRow
+from cli.terminal.bars import draw_share_bar
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, truncate_text
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
-from shared.model.core.resources import CPU, MEMORY, build_resources, format_quantities
+from shared.model.core.resources import CPU, MEMORY, build_resources, format_amount, format_quantities
 from shared.model.core.units import HOURS_PER_MONTH, format_instant
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.pauses import list_active_pauses
@@ -26,6 +29,15 @@ NODES_TABLE: Final = TableLayout(
     min_flexible_width=20,
     droppable=("ZONE", "CAPACITY", "NODEPOOL", "AGE", "TYPE", "PODS", "MEM"),
 )
+BAR_TABLE: Final = msgspec.structs.replace(
+    NODES_TABLE,
+    min_flexible_width=10,
+    droppable=("ZONE", "NODEPOOL", "CAPACITY", "TYPE", "BLOCKED BY", "AGE", "PODS", "MEM"),
+)
+"""The table of a terminal, where CPU and memory are bars."""
+_COLUMNS_BY_TERMINAL_WIDTH: Final = ((140, 12), (100, 8), (0, 5))
+"""The columns of a bar, by the minimum width of the terminal."""
+_MAX_FLEET_BAR_COLUMNS: Final = 20
 _COLORS_BY_STATE: Final = {"deleting": "yellow", "in-flight": "cyan", "not ready": "red", "drifted": "yellow"}
 
 
@@ -65,19 +77,47 @@ def render_top(
     palette: Palette,
     width: int | None,
     shown_rows: slice = slice(None),
+    *,
+    has_bars: bool = False,
+    has_fleet_bars: bool = False,
 ) -> list[str]:
-    """Render the summary, concerns and pauses, the headings, and one line for each of the *shown_rows* rows."""
+    """Render the summary, concerns and pauses, the headings, and one line for each of the *shown_rows* rows.
+
+    With *has_bars*, for terminals, CPU and memory are bars; with *has_fleet_bars*, also those of all nodes.
+    """
+    bar_columns = _choose_bar_columns(width) if has_bars else 0
     active_pauses, _ = list_active_pauses(cluster)
     warning_lines = [
         *render_installation_concerns(installation, cluster.taken_at, palette, width),
         *render_pauses(active_pauses, cluster.taken_at, palette, width),
     ]
     names = _get_names(rows, width)
-    cells = [_build_cells(row, name, width) for row, name in zip(rows, names, strict=True)]
+    cells = [_build_cells(row, name, width, bar_columns) for row, name in zip(rows, names, strict=True)]
     colors = [_COLORS_BY_STATE.get(row.state, "") for row in rows]
-    table_lines = render_table(NODES_TABLE, cells, palette, width, colors=colors, shown_rows=shown_rows)
+    layout = BAR_TABLE if has_bars else NODES_TABLE
+    table_lines = render_table(layout, cells, palette, width, colors=colors, shown_rows=shown_rows)
     summary_line = truncate_text(format_fleet_summary(cluster, rows), width)
-    return [palette.colorize("bold", summary_line), *warning_lines, *table_lines]
+    bar_lines = [truncate_text(line, width) for line in _draw_fleet_bars(rows)] if has_fleet_bars else []
+    return [palette.colorize("bold", summary_line), *bar_lines, *warning_lines, *table_lines]
+
+
+def _choose_bar_columns(width: int | None) -> int:
+    return next(columns for min_width, columns in _COLUMNS_BY_TERMINAL_WIDTH if width is None or width >= min_width)
+
+
+def _draw_fleet_bars(rows: Sequence[NodeRow]) -> Iterator[str]:
+    """Yield the requested share of all CPUs and of all memory."""
+    amounts = ((CPU, [row.cpu for row in rows]), (MEMORY, [row.memory for row in rows]))
+    for name, pairs in amounts:
+        requested, allocatable = (sum(pair[position] for pair in pairs) for position in (0, 1))
+        if allocatable:
+            text = f"{format_amount(name, requested)} of {format_amount(name, allocatable)} requested"
+            yield f"{name:<7} {_draw_share(requested / allocatable, _MAX_FLEET_BAR_COLUMNS)}  {text}"
+
+
+def _draw_share(share: float, bar_columns: int) -> str:
+    percent = f"{100 * share:.0f}%"
+    return f"{draw_share_bar(share, bar_columns)} {percent:>4}" if bar_columns else percent
 
 
 def format_short_age(passed: timedelta | None) -> str:
@@ -91,7 +131,7 @@ def _get_names(rows: Sequence[NodeRow], width: int | None) -> list[str]:
     return [row.name for row in rows] if width is None or len(set(short)) < len(short) else short
 
 
-def _build_cells(row: NodeRow, name: str, width: int | None) -> tuple[str, ...]:
+def _build_cells(row: NodeRow, name: str, width: int | None, bar_columns: int) -> tuple[str, ...]:
     reason, message = row.keep_reason
     return (
         name,
@@ -101,8 +141,8 @@ def _build_cells(row: NodeRow, name: str, width: int | None) -> tuple[str, ...]:
         row.zone or "-",
         row.pool or "-",
         f"{row.usd_per_hour:.4f}" if row.usd_per_hour else "-",
-        f"{100 * row.cpu_share:.0f}%",
-        f"{100 * row.memory_share:.0f}%",
+        _draw_share(row.cpu_share, bar_columns),
+        _draw_share(row.memory_share, bar_columns),
         str(row.pods),
         format_short_age(row.age),
         f"{reason}: {message}" if reason and width is None else reason,

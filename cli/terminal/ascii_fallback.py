@@ -18,7 +18,7 @@ _ASCII_REPLACEMENTS: Final = {
     "□": "-",
     "█": "#",
     "░": ".",
-}
+} | dict.fromkeys("▏▎▍▌▋▊▉", "-")
 
 
 def enable_ascii_fallback() -> None:

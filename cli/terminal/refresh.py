@@ -18,6 +18,10 @@ DrawnPage: TypeAlias = tuple[list[str], int]
 REFRESH_INTERVAL_SECONDS: Final = 5.0
 """Default interval between two refreshes."""
 _QUIT: Final = ("q", "Q")
+_FILTER_KEY: Final = "/"
+_ESCAPE: Final = "\x1b"
+_ENTER_KEYS: Final = ("\r", "\n")
+_DELETE_KEYS: Final = ("\x7f", "\b")
 _FIXED_LINES: Final = 3
 """Lines of a page that are not rows; page up and page down move by fewer rows."""
 
@@ -31,14 +35,36 @@ class Viewport(msgspec.Struct, frozen=True, kw_only=True):
     """The row that is shown first."""
     keys: tuple[str, ...] = ()
     """Pressed keys that do not move rows, oldest first."""
+    filter_text: str | None = None
+    """The typed filter; None: none was typed."""
+    is_typing: bool = False
+    """Whether keys are added to the filter."""
 
     def with_key(self, key: str) -> "Viewport":
         """Return the viewport after *key* was pressed."""
+        if self.is_typing:
+            return self._with_typed_key(key)
+        if key in (_FILTER_KEY, _ESCAPE):
+            text = "" if key == _ESCAPE else self.filter_text or ""
+            return msgspec.structs.replace(self, first=0, filter_text=text, is_typing=key == _FILTER_KEY)
         page = max(self.lines - _FIXED_LINES, 1)
         steps = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -page, "page down": page, " ": page}
         if key in steps:
             return msgspec.structs.replace(self, first=max(0, self.first + steps[key]))
         return msgspec.structs.replace(self, first=0, keys=(*self.keys, key))
+
+    def _with_typed_key(self, key: str) -> "Viewport":
+        """Return the viewport after *key* was typed into the filter."""
+        text = self.filter_text or ""
+        if key in _ENTER_KEYS:
+            return msgspec.structs.replace(self, is_typing=False)
+        if key == _ESCAPE:
+            return msgspec.structs.replace(self, first=0, filter_text="", is_typing=False)
+        if key in _DELETE_KEYS:
+            text = text[:-1]
+        elif len(key) == 1 and key.isprintable():
+            text += key
+        return msgspec.structs.replace(self, first=0, filter_text=text)
 
 
 class BackgroundReader(Generic[T]):
@@ -107,10 +133,10 @@ def _run_loop(screen: Screen, reader: BackgroundReader[T], draw: Callable[[T, Vi
     screen.show(["looking …"])
     while True:
         pressed_keys = screen.read_keys(0.25)
-        if pressed_keys is not None and any(key in _QUIT for key in pressed_keys):
-            return
         reader.check_alive()
         for key in pressed_keys or ():
+            if key in _QUIT and not view.is_typing:
+                return
             view = view.with_key(key)
         if pressed_keys == [] and not reader.has_update():
             continue

@@ -16,7 +16,7 @@ from cli.terminal.stderr import show_progress
 from cli.ui.server.fleet_feed import FleetFeed, FleetObservation
 
 _JOURNAL_REFRESH_INTERVAL: Final = timedelta(minutes=1)
-_JOURNAL_OVERLAP: Final = timedelta(minutes=2)
+_JOURNAL_OVERLAP_DURATION: Final = timedelta(minutes=2)
 """Entries are read again for this time before the last one: entries of long cycles are written late."""
 
 
@@ -95,7 +95,7 @@ class LiveReader:
         now = self._get_time()
         if not self._source or now - self._journal_read_at < _JOURNAL_REFRESH_INTERVAL:
             return None
-        since = now - self._journal_read_at + _JOURNAL_OVERLAP
+        since = now - self._journal_read_at + _JOURNAL_OVERLAP_DURATION
         try:
             newer = load_journal(self._source, now, since, is_now=True)
         except InputError:

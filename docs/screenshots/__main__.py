@@ -20,7 +20,7 @@ import pytest
 from cli.main import main as joiner
 from docs.screenshots.page_pictures import BROWSERS, draw_pages, find_browser
 from docs.screenshots.pictures import TERMINAL_WIDTH, render_terminal
-from shared.store.code_digest import compute_code_digest
+from shared.store.shared_cache.code_digest import compute_code_digest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "docs" / "images"

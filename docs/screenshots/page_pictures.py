@@ -30,7 +30,7 @@ class PagePicture(msgspec.Struct, frozen=True, kw_only=True):
 PAGE_PICTURES: Final = (
     PagePicture(name="fleet-light.png", page="demo", theme="light", seconds=240),
     PagePicture(name="fleet-dark.png", page="demo", theme="dark", seconds=240),
-    PagePicture(name="report.png", page="report", theme="light"),
+    PagePicture(name="report.png", page="report", theme="light", seconds=480),
 )
 
 

@@ -40,13 +40,13 @@ from shared.model.decisions.month_costs import MonthCosts, find_budget_state
 from shared.model.decisions.placement import Placement
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
+from shared.report.costs.month_costs import ROW_KIND, ROW_NAME, read_month_costs
 from shared.report.journal.decision_record import DecisionInputs, DecisionSummary, build_inputs
 from shared.report.journal.journal import DecisionNote
 from shared.report.journal.journal_entries import build_launch_notes, build_pod_notes
 from shared.report.metrics.cycle_metrics import compute_catalog_ages, count_pending_pods, count_reschedulable_pods
 from shared.state.cluster_state import ClusterState
 from shared.store.commands import read_commands
-from shared.store.month_costs import ROW_KIND, ROW_NAME, read_month_costs
 from shared.take.feature_gated_snapshot import take_planning_trigger_snapshot
 from shared.take.snapshot import PLANNING_REQUEST
 

@@ -50,7 +50,8 @@ class GeneratedServer(ThreadingHTTPServer):
     @property
     def head_version(self) -> int:
         """The newest resourceVersion."""
-        return LISTED_VERSION + (self.counts["/api/v1/pods"][0] // CHANGED_PODS_DIVISOR if self.has_changes else 0)
+        changed_pods = self.counts["/api/v1/pods"][0] // CHANGED_PODS_DIVISOR
+        return LISTED_VERSION + (changed_pods if self.has_changes else 0) + int(self.is_history_lost)
 
     def encode_page(self, path: str, start: int, limit: int, *, has_selector: bool) -> bytes:
         """Return a page of the collection at *path*."""

@@ -8,11 +8,11 @@ kube-controller-manager, and kwok instead of the kubelets.
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -45,9 +45,14 @@ class Arena:
     """A playground, and the measurements of its tests."""
 
     def __init__(
-        self, plane: ControlPlane, *, node_speed: float = 10, schedule_period: timedelta | None = SCHEDULE_PERIOD
+        self,
+        plane: ControlPlane,
+        *,
+        template: Mapping[str, Any] | None = None,
+        node_speed: float = 10,
+        schedule_period: timedelta | None = SCHEDULE_PERIOD,
     ) -> None:
-        """Deploy into the cluster of *plane*; time advances only during a wait.
+        """Deploy the stack of *template* into the cluster of *plane*; time advances only during a wait.
 
         Instances join and end *node_speed* times as fast as real ones. All schedules are invoked once, and again every
         *schedule_period*; None: as often as they are deployed.
@@ -60,6 +65,7 @@ class Arena:
             endpoint=plane.endpoint,
             certificate_authority=plane.certificate_authority,
             seed=7,
+            template=template,
             node_deletion_delay=3 * ONE_SECOND,
             node_speed=node_speed,
         )

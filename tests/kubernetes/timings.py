@@ -6,6 +6,11 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
+from sim.lambda_runtime.stack_template.synthesis import (
+    UNLIMITED_LAUNCHES_SETTINGS,
+    WATCH_SETTINGS,
+    synthesize_template,
+)
 from sim.world.launch_costs import compute_excess_percent, measure_launch_costs
 from sim.world.measurements import compute_percentile, is_running
 from tests.controlplane.fixtures import FUNCTIONS
@@ -13,6 +18,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.kubernetes.arena import ONE_SECOND, POOLS, Arena, is_ready
 from tests.kubernetes.manifests import make_deployment, make_node_pool, make_zone_spread
 
+SETTINGS: Final = WATCH_SETTINGS | UNLIMITED_LAUNCHES_SETTINGS
 NODE_SPEED: Final = 1000
 """A real instance joins within a minute: divided by this, its node is ready at once."""
 NODE_GRACE_SECONDS: Final = 600
@@ -28,7 +34,8 @@ WEB_POD_CPU: Final = "1500m"
 def start_arena(*, consolidates: bool = False) -> Iterator[Arena]:
     """Start a control plane with a deployment, its system node and a ready NodePool; stop it at the end."""
     with ControlPlane(users=(FUNCTIONS,), node_grace_seconds=NODE_GRACE_SECONDS) as plane:
-        arena = Arena(plane, node_speed=NODE_SPEED, schedule_period=None)
+        template = synthesize_template(settings=SETTINGS)
+        arena = Arena(plane, template=template, node_speed=NODE_SPEED, schedule_period=None)
         arena.desk.apply(make_node_pool("default", consolidates=consolidates))
         arena.wait_until(
             lambda: all(is_ready(pool) for pool in arena.desk.list_objects(POOLS)), "the NodePool is ready"

@@ -36,25 +36,25 @@ class Story:
         return node
 
     def create(self, seconds: float, workload: str, count: int, cpu: int, memory: int) -> list[int]:
-        made = len(self.builder.pods["name"])
+        first_number = len(self.builder.pods["name"])
         return [
-            self.builder.add_pod(seconds + 0.4 * i, f"{workload}-{made + i:05d}", workload, cpu, memory)
+            self.builder.add_pod(seconds + 0.4 * i, f"{workload}-{first_number + i:05d}", workload, cpu, memory)
             for i in range(count)
         ]
 
     def place(self, seconds: float, pods: list[int], nodes: list[int]) -> list[int]:
         """Place *pods* first-fit from *seconds* on; returns the pods that don't fit."""
-        left = []
+        unplaced = []
         for number, pod in enumerate(pods):
             need = (self.builder.pods["cpuMilli"][pod], self.builder.pods["memoryMiB"][pod])
             node = next((n for n in nodes if all(f >= x for f, x in zip(self.free[n], need, strict=True))), None)
             if node is None:
-                left.append(pod)
+                unplaced.append(pod)
                 continue
             self.free[node] = [f - x for f, x in zip(self.free[node], need, strict=True)]
             self.pods_of[node].append(pod)
             self.builder.place(seconds + 0.3 * number, pod, node)
-        return left
+        return unplaced
 
     def empty(self, seconds: float, node: int, reason: str) -> list[int]:
         """Evict the pods of *node* in steps and remove it; returns the pods."""
@@ -62,9 +62,9 @@ class Story:
         self.free.pop(node)
         for number, pod in enumerate(pods):
             self.builder.place(seconds + 6 + 1.5 * number, pod, -1, f"Evicted: {reason}")
-        gone = seconds + 20 + 1.5 * len(pods)
-        self.builder.set_state(gone, node, "gone")
-        self.builder.mark(gone, "terminate", "node removed")
+        terminated_at = seconds + 20 + 1.5 * len(pods)
+        self.builder.set_state(terminated_at, node, "gone")
+        self.builder.mark(terminated_at, "terminate", "node removed")
         return pods
 
     def end(self, seconds: float, pods: list[int]) -> None:
@@ -96,12 +96,14 @@ class SmallFleet:
         self.builder.decide(18, "launch", title, reasons, nodes=self.first, pods=web)
         self.story.place(65, web, self.first)
         self.builder.mark(300, "act", "Traffic doubles")
-        self.more = self.story.create(305, "web", 36, 400, 900)
+        self.added_pods = self.story.create(305, "web", 36, 400, 900)
         self.second = [self.story.launch(312, "c7g.2xlarge"), self.story.launch(312, "c7g.2xlarge")]
         self.second.append(self.story.launch(312, "m7g.large", capacity="on-demand"))
         title = "36 pods don't fit existing nodes: launches 3 nodes"
-        self.builder.decide(312, "launch", title, ["cheapest: c7g.2xlarge spot"], nodes=self.second, pods=self.more)
-        self.story.place(360, self.more, [*self.first, *self.second])
+        self.builder.decide(
+            312, "launch", title, ["cheapest: c7g.2xlarge spot"], nodes=self.second, pods=self.added_pods
+        )
+        self.story.place(360, self.added_pods, [*self.first, *self.second])
 
     def run_batch(self) -> None:
         self.builder.mark(620, "act", "A nightly batch job")
@@ -138,7 +140,7 @@ class SmallFleet:
     def consolidate(self) -> None:
         node, targets = self.second[0], [self.first[0], self.replacement, *self.second[1:], self.first[2]]
         self.builder.mark(1500, "act", "The traffic falls: consolidation")
-        self.story.end(1505, self.more[:24])
+        self.story.end(1505, self.added_pods[:24])
         self.builder.set_state(1560, node, "cordoned")
         self.builder.set_state(1565, node, "draining")
         self.story.place(1590, self.story.empty(1565, node, "Underutilized"), targets)

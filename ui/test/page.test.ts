@@ -80,7 +80,7 @@ test("titles of acts lose their number", () => {
 });
 
 test("prices of what-if are read line by line", () => {
-  assert.deepEqual(parsePrices("m5.large 0.08\n\nc5.large: $1.5\n"), { "m5.large": 0.08, "c5.large": 1.5 });
+  assert.deepEqual(parsePrices("m5.large/spot 0.08\n\nc5.large: $1.5\n"), { "m5.large/spot": 0.08, "c5.large": 1.5 });
   assert.throws(() => parsePrices("m5.large cheap"), /"m5.large cheap" is not a price/);
   assert.deepEqual(consolidationLines({ lines: ["a"] }), ["a"]);
   assert.deepEqual(consolidationLines({ savesUsdPerHour: 1 }), ["savesUsdPerHour: 1"]);

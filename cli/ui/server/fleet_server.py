@@ -37,6 +37,7 @@ _SECURITY_HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
+    "Server": "joiner",
 }
 _DATA_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 _PAGE_POLICY: Final = "frame-ancestors 'none'"
@@ -83,10 +84,6 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
     server: FleetServer
     protocol_version = "HTTP/1.1"
     timeout = REQUEST_TIMEOUT_SECONDS
-
-    def version_string(self) -> str:
-        """Return the name of the server, without versions."""
-        return "joiner"
 
     def do_GET(self) -> None:
         """Serve the page, the document, explanations, NodePools and events."""
@@ -189,8 +186,13 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
     def _send_headers(
         self, status: HTTPStatus, content_type: str, policy: str, more_headers: Mapping[str, str] | None = None
     ) -> None:
-        self.send_response(status)
-        headers = {"Content-Type": content_type, "Content-Security-Policy": policy, **_SECURITY_HEADERS}
+        self.send_response_only(status)
+        headers = {
+            "Server": "joiner",
+            "Content-Type": content_type,
+            "Content-Security-Policy": policy,
+            **_SECURITY_HEADERS,
+        }
         for name, value in (headers | dict(more_headers or {})).items():
             self.send_header(name, value)
         if self.close_connection:

@@ -32,8 +32,8 @@ from shared.report.metrics.cycle_metrics import compute_cluster_metrics, count_a
 from shared.report.metrics.emf import emit_metrics
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog import build_catalog_key
-from shared.store.code_digest import compute_code_digest
 from shared.store.lease import hold_lease
+from shared.store.shared_cache.code_digest import compute_code_digest
 
 
 def emit_fleet_summary(cluster: ClusterSnapshot, world: World) -> None:

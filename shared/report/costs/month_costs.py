@@ -4,19 +4,22 @@ They are stored as one row of the table, so that planning reads one item. The re
 """
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from shared.errors import Fault, NotFound
 from shared.model.core.metadata import Problem
 from shared.model.decisions.month_costs import MonthCosts, format_month
-from shared.ports.storage import Bucket
+from shared.ports.storage import Bucket, Table
 from shared.ports.world import World
 from shared.report.costs.daily_report import DailyReport
 from shared.report.costs.ledger_store import COSTS_PREFIX, LEDGER_KEY, read_ledger
-from shared.store.month_costs import read_month_costs, write_month_costs
+from shared.store.table_rows import decode_body, encode_body, try_write
 
-PROBLEM_KIND = "MonthlyBudget"
+PROBLEM_KIND: Final = "MonthlyBudget"
+ROW_KIND: Final = "month-costs"
+ROW_NAME: Final = "month"
 
 
 def update_month_costs(world: World) -> tuple[MonthCosts | None, tuple[Problem, ...]]:
@@ -65,3 +68,33 @@ def _read_report_usd(bucket: Bucket, key: str) -> float:
         return msgspec.json.decode(bucket.get(key), type=DailyReport).usd
     except (NotFound, msgspec.DecodeError):
         return 0.0
+
+
+def read_month_costs(world: World) -> tuple[MonthCosts, int] | None:
+    """Return the stored costs and the version of their row; None if there are none, or they cannot be decoded.
+
+    Raises:
+        Fault: the table did not respond.
+    """
+    return read_costs_row(world.table)
+
+
+def read_costs_row(table: Table) -> tuple[MonthCosts, int] | None:
+    """Return the same from *table*.
+
+    Raises:
+        Fault: the table did not respond.
+    """
+    row = table.read(ROW_KIND, ROW_NAME)
+    costs = decode_body(row, MonthCosts)
+    return None if row is None or costs is None else (costs, row.version)
+
+
+def write_month_costs(costs: MonthCosts, version: int, world: World) -> None:
+    """Write *costs* over *version* of the row, unless another function was faster.
+
+    Raises:
+        Fault: the table did not respond.
+    """
+    body = encode_body(costs, ROW_KIND, "the budget is not updated")
+    try_write(world.table, ROW_KIND, ROW_NAME, body, version=version)

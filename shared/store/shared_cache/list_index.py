@@ -15,7 +15,7 @@ import msgspec
 from shared.errors import Conflict
 from shared.model.core.metadata import Problem
 from shared.ports.storage import Bucket, Table
-from shared.store.code_digest import compute_code_digest
+from shared.store.shared_cache.code_digest import compute_code_digest
 from shared.store.shared_cache.list_document import decode_list, encode_list
 
 ROW_KIND: Final = "stored-lists"

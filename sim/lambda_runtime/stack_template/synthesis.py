@@ -20,6 +20,8 @@ ACTIVE_SETTINGS: Final = {"disruption": "active", "reaction": "tick"}
 """The settings of most simulations: disruption is enabled, which it is not by default, and pending pods are detected by
 the schedule alone, which needs a tenth of the invocations.
 """
+WATCH_SETTINGS: Final = ACTIVE_SETTINGS | {"reaction": "watch"}
+"""The settings of playgrounds and of measurements in real time: pending pods are detected as by default."""
 UNLIMITED_LAUNCHES_SETTINGS: Final = {
     f"launch-{limit}": "0"
     for limit in ("nodes-per-minute", "usd-per-hour", "pool-nodes-per-minute", "pool-usd-per-hour")

@@ -173,7 +173,7 @@ def test_journal_and_catalog_objects_expire_after_their_retention(template: Temp
     [bucket] = get_resources(template, "AWS::S3::Bucket").values()
     rules = bucket["LifecycleConfiguration"]["Rules"]
     expires = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule}
-    assert expires == {"journal/": 30, "snapshot/": 7, "catalogue/": 30 + 90, "costs/": 400}
+    assert expires == {"journal/": 30, "snapshot/": 7, "catalogue/": 30 + 90, "costs/": 400, "lists/": 1}
 
 
 @pytest.mark.parametrize(("journal", "snapshot", "days"), [("30", "30", 30), ("3", "7", 3)])

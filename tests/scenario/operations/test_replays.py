@@ -19,7 +19,7 @@ from shared.report.journal.decision_record import decode_record
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from shared.settings import Settings
 from shared.store.catalog_format import decode_catalog
-from shared.store.code_digest import compute_code_digest
+from shared.store.shared_cache.code_digest import compute_code_digest
 from sim.fault_simulation.drawing.draw_script import draw_brief_script, draw_script
 from sim.fault_simulation.run import run_script
 from sim.scenarios.runner import ScenarioRunner

@@ -98,11 +98,11 @@ def test_node_waits_for_the_expected_end_of_its_job_and_the_decision_is_replayed
 
 
 def test_decision_that_used_a_demand_forecast_is_replayed(judge: Judge) -> None:
-    """By the forecast, the eight replicas of every hour are needed again soon."""
+    """By the forecast, eight replicas are needed again in the next hour, which begins within minutes."""
     pool = make_node_pool(types=SIZES, disruption=CHEAPER)
     world = World(make_node_class(), pool, make_deployment(8), template=synthesize_stack())
     world.wait_until_settled(8)
-    world.advance_time(timedelta(minutes=75))
+    world.advance_time(timedelta(minutes=110))
     row, week = world.table.read(ROW_KIND, ROW_NAME), (1,) * HOURS_PER_WEEK
     assert row is not None
     records = [

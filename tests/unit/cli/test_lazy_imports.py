@@ -26,6 +26,20 @@ with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
 print(json.dumps(sorted({libraries!r} & {{*sys.modules}})))
 """
 
+FORKING_CODE = """
+import contextlib, io, json, os, sys
+from cli.main import main
+for command in {commands!r}:
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+            main([command, "--help"])
+        print(json.dumps({{command: sorted({libraries!r} & {{*sys.modules}})}}), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
 
 def list_imported_libraries(*arguments: str, libraries: frozenset[str] = TERMINAL_LIBRARIES) -> list[str]:
     """Return which of *libraries* the process of a command imports.
@@ -53,9 +67,20 @@ def test_simple_commands_start_without_rich_and_jinja(arguments: list[str]) -> N
     assert list_imported_libraries(*arguments) == []
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "playground")])
-def test_the_help_of_a_command_needs_neither(command: str) -> None:
-    assert list_imported_libraries(command, "--help") == []
+@pytest.fixture(scope="module")
+def libraries_by_command() -> dict[str, list[str]]:
+    """Return which libraries the help of each command imports: a fork of one process that has imported only the CLI."""
+    command = [sys.executable, "-c", FORKING_CODE.format(commands=[*COMMANDS], libraries={*TERMINAL_LIBRARIES})]
+    process = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    libraries: dict[str, list[str]] = {}
+    for line in process.stdout.splitlines():
+        libraries |= json.loads(line)
+    return libraries
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_needs_neither(command: str, libraries_by_command: dict[str, list[str]]) -> None:
+    assert libraries_by_command[command] == []
 
 
 def test_a_table_needs_rich_and_a_page_needs_jinja() -> None:

@@ -51,8 +51,8 @@ export function WhatIf() {
         </label>
       ))}
       <label class="editor">
-        <span>Prices: instance type and USD per hour, one per line</span>
-        <textarea rows={2} spellcheck={false} placeholder="m5.large 0.08" value={prices} onInput={(event) => setPrices(event.currentTarget.value)} />
+        <span>Prices in USD per hour, one per line: of an instance type, or of an instance type and capacity type</span>
+        <textarea rows={2} spellcheck={false} placeholder={"m5.large 0.08\nm5.large/spot 0.03"} value={prices} onInput={(event) => setPrices(event.currentTarget.value)} />
       </label>
       <div class="actions">
         <button type="button" class="primary" disabled={isBusy || texts === null} onClick={() => void compute()}>

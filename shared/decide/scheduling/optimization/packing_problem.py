@@ -95,16 +95,16 @@ def _drop_dominated(supply: Sequence[tuple[BinType, Bits]]) -> list[tuple[BinTyp
     *supply* are bin types with the items that they accept. The same instance type in several zones, for example, is
     needed once unless items are bound to zones.
     """
-    kept: dict[int, tuple[BinType, Bits]] = {}
+    best_supply: dict[int, tuple[BinType, Bits]] = {}
     for number in sorted(range(len(supply)), key=lambda number: (supply[number][0].price, number)):
         bin_type, accepted_items = supply[number]
         is_dominated = any(
             not accepted_items & ~cheaper_items and all(map(ge, cheaper.capacity, bin_type.capacity))
-            for cheaper, cheaper_items in kept.values()
+            for cheaper, cheaper_items in best_supply.values()
         )
         if accepted_items and not is_dominated:
-            kept[number] = supply[number]
-    return [pair for _, pair in sorted(kept.items())]
+            best_supply[number] = supply[number]
+    return [pair for _, pair in sorted(best_supply.items())]
 
 
 def is_pod_limited(problem: PackingProblem) -> bool:

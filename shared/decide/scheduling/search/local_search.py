@@ -75,8 +75,8 @@ class LocalSearch:
     def expected_rank(self) -> tuple[bool, float]:
         """The rank that the plan is expected to reach: plans that became cheaper lately will do so again."""
         has_rejected_node_count, cost = self._acceptance.rank(self.plan)
-        idle_cost = IDLE_TURN_COST_RATIO * self._idle_turns * cost
-        return has_rejected_node_count, cost + idle_cost - EXPECTED_SAVING_RATIO * self._last_saving
+        expected_cost = cost * (1 + IDLE_TURN_COST_RATIO * self._idle_turns) - EXPECTED_SAVING_RATIO * self._last_saving
+        return has_rejected_node_count, expected_cost
 
     def improve(self, target_cost: float, effort: int) -> int:
         """Continue with trials until the plan costs *target_cost*, *effort* is spent, or too many in a row failed.
@@ -97,7 +97,8 @@ class LocalSearch:
             if better_plan is not None:
                 self.plan, self._failed_trials = better_plan, 0
                 nodes_by_waste = self._sort_nodes_by_waste()
-        self._last_saving = cost_before - self.plan.compute_cost()
+        cost = self.plan.compute_cost()
+        self._last_saving = cost_before - cost if cost < cost_before else 0.0  # the cost of a plan can be infinite
         self._idle_turns = 0 if self._last_saving > 0 else self._idle_turns + 1
         return effort - self._effort
 
@@ -177,9 +178,9 @@ class LocalSearch:
 
 def _list_removals(nodes: list[OpenNodeClaim]) -> list[list[OpenNodeClaim]]:
     """Return the sets of nodes that trials remove: the first of *nodes* alone, with each other one, and all."""
-    first, *others = nodes
-    pairs = [[first, other] for other in others]
-    return [[first], *pairs, nodes] if len(others) > 1 else [[first], *pairs]
+    first, *other_nodes = nodes
+    pairs = [[first, other] for other in other_nodes]
+    return [[first], *pairs, nodes] if len(other_nodes) > 1 else [[first], *pairs]
 
 
 def _compute_cpu_cap(removed_nodes: list[OpenNodeClaim], level: int) -> int | None:
@@ -210,7 +211,8 @@ def improve_plans(plan_start: PlanStart, plans: list[Plan], acceptance: Acceptan
         best_search = min(active_searches, key=lambda candidate: candidate.expected_rank)
         cost_before = best_search.plan.compute_cost()
         remaining_steps -= _improve_in_turn(best_search, lower_bound, active_searches)
-        saved_percent = 100 * (1 - best_search.plan.compute_cost() / cost_before)
+        cost = best_search.plan.compute_cost()
+        saved_percent = 100 * (1 - cost / cost_before) if cost < cost_before else 0.0
         extension = min(further_steps, int(STEPS_PER_SAVED_PERCENT * saved_percent))
         remaining_steps = min(max_steps, remaining_steps + extension)
         further_steps -= extension

@@ -113,7 +113,7 @@ def build_node(*labels: str, status: str = "True", **fields: object) -> Node:
 
 
 def test_states_follow_the_life_of_a_node() -> None:
-    both = (INITIALIZED, REGISTERED)
+    initialized_labels = (INITIALIZED, REGISTERED)
     deleted_claim = NodeClaim(
         meta=ObjectMeta(name="default-a", deleted_at=START), node_class=NodeClassRef(name="default")
     )
@@ -124,12 +124,12 @@ def test_states_follow_the_life_of_a_node() -> None:
             build_state(provider_id="aws:///us-east-1a/i-1"),
             build_state(node=build_node()),
             build_state(node=build_node(REGISTERED)),
-            build_state(node=build_node(*both)),
-            build_state(node=build_node(*both, taints=(DISRUPTED,))),
-            build_state(node=build_node(*both, unschedulable=True)),
-            build_state(node=build_node(*both, status="Unknown")),
-            build_state(node=build_node(*both, status="False")),
-            StateNode(claim=deleted_claim, node=build_node(*both)),
+            build_state(node=build_node(*initialized_labels)),
+            build_state(node=build_node(*initialized_labels, taints=(DISRUPTED,))),
+            build_state(node=build_node(*initialized_labels, unschedulable=True)),
+            build_state(node=build_node(*initialized_labels, status="Unknown")),
+            build_state(node=build_node(*initialized_labels, status="False")),
+            StateNode(claim=deleted_claim, node=build_node(*initialized_labels)),
         )
     ] == [
         *("requested", "launched", "launched", "registered", "ready"),

@@ -260,16 +260,22 @@ def list_page_lines(output: str) -> list[str]:
 @pytest.mark.loopback
 def test_interactive_keys_sort_scroll_and_quit(config: str) -> None:
     terminal = Terminal("top", "--kubeconfig", config, "--every", "3600")
-    terminal.wait_until(lambda seen: "1-21 of 40 by price" in seen)
+    terminal.wait_until(lambda seen: "1-19 of 40 by price" in seen)
     lines = list_page_lines(terminal.output)
     assert len(lines) == 24
     assert max(map(len, lines)) <= 80
     terminal.type_keys("n")
-    terminal.wait_until(lambda seen: "by name" in seen and "".join(list_page_lines(seen)[2:3]).startswith("node-00"))
+    terminal.wait_until(lambda seen: "by name" in seen and "".join(list_page_lines(seen)[4:5]).startswith("node-00"))
     terminal.type_keys("\x1b[6~ ")
-    terminal.wait_until(lambda seen: "20-40 of 40 by name" in seen)
+    terminal.wait_until(lambda seen: "22-40 of 40 by name" in seen)
     terminal.type_keys("\x1b[Ak")
-    terminal.wait_until(lambda seen: "18-38 of 40 by name" in seen)
+    terminal.wait_until(lambda seen: "20-38 of 40 by name" in seen)
+    terminal.type_keys("/node-0")
+    terminal.wait_until(lambda seen: "filter: node-0_  (Enter keeps it" in seen)
+    terminal.type_keys("q1\x7f\x7f3\r")
+    terminal.wait_until(lambda seen: "1-1 of 1 by name, filter: node-03" in seen)
+    terminal.type_keys("\x1b")
+    terminal.wait_until(lambda seen: "1-19 of 40 by name · sort" in seen.rpartition("node-03")[2])
     terminal.type_keys("q")
     assert terminal.wait_for_exit() == 0
 
@@ -294,6 +300,31 @@ def test_unreachable_cluster_is_shown_and_retried_in_interactive_mode(config: st
     assert terminal.wait_for_exit() == 0
 
 
+def test_filter_keeps_nodes_with_all_words(fleet: list[str], capsys: Out) -> None:
+    assert main([*fleet, "-o", "json"]) == 0
+    nodes = json.loads(capsys.readouterr().out)["nodes"]
+    name, state = nodes[0]["node"], nodes[0]["state"]
+    assert main([*fleet, "--filter", f"{name.upper()} {state}", "-o", "json"]) == 0
+    assert [node["node"] for node in json.loads(capsys.readouterr().out)["nodes"]] == [name]
+    assert main([*fleet, "--filter", f"{name} nothing", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nodes"] == []
+
+
+def test_terminal_has_bars_and_a_pipe_has_plain_text(
+    fleet: list[str], capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*fleet, "--once"]) == 0
+    assert "░" not in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main([*fleet, "--once"]) == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert re.fullmatch(r"cpu +[█▏▎▍▌▋▊▉░]{20} +\d+%  \S+ of \S+ requested", lines[1])
+    assert re.fullmatch(r"memory +[█▏▎▍▌▋▊▉░]{20} +\d+%  \S+ of \S+ requested", lines[2])
+    assert max(map(len, lines)) <= 80
+    assert re.search(r"[█▏▎▍▌▋▊▉░]{5} +\d+%", lines[-1])
+
+
 # The page of a terminal
 
 
@@ -307,7 +338,8 @@ def test_top_page_fills_the_terminal_with_key_help_on_the_last_line(fleet: list[
     for lines in (4, 9, 30):
         page_lines, last = draw_page(fleet, lines)
         assert len(page_lines) == lines
-        assert last == max(0, 6 - (lines - 3))
+        heading_count = 3 if lines < 12 else 5
+        assert last == max(0, 6 - (lines - heading_count))
         assert "by price" in page_lines[-1]
     assert "1-6 of 6 by name reversed" in draw_page(fleet, 24, "nn")[0][-1]
 

@@ -40,11 +40,11 @@ def documents(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 def test_command_prints_the_address_and_ends_with_ctrl_c(documents: list[FleetDocument], capsys: Out) -> None:
     assert main(["ui", *JOURNAL]) == 0
-    first, second, *others = capsys.readouterr().out.splitlines()
+    first, second, *more_lines = capsys.readouterr().out.splitlines()
     assert first.startswith("page: http://127.0.0.1:")
     token = first.partition("/?token=")[2]
     assert len(token) >= 32
-    assert (second, others) == ("Ctrl-C stops the server", ["", "stopped"])
+    assert (second, more_lines) == ("Ctrl-C stops the server", ["", "stopped"])
     assert (documents[0].source.kind, len(documents[0].nodes.name)) == ("journal", 4)
 
 
@@ -154,8 +154,8 @@ def test_newer_journal_entries_are_read_once_a_minute(monkeypatch: pytest.Monkey
     times = [now + timedelta(seconds=30), now + timedelta(seconds=61), now + timedelta(seconds=70)]
     get_time: Callable[[], datetime] = lambda: times.pop(0)  # noqa: E731
     old = load_journal("examples/journal", now, None, is_now=False)
-    known = msgspec.structs.replace(old, cycles=old.cycles[:5], now=now)
-    reader = LiveReader(Namespace(context="", kubeconfig=None), known, "examples/journal", get_time)
+    known_journal = msgspec.structs.replace(old, cycles=old.cycles[:5], now=now)
+    reader = LiveReader(Namespace(context="", kubeconfig=None), known_journal, "examples/journal", get_time)
     monkeypatch.setattr(reader, "_read_input", lambda: (None, ClusterSnapshot(taken_at=now)))
     assert reader().journal is None
     second = reader().journal

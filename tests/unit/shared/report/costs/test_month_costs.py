@@ -11,9 +11,8 @@ from shared.model.decisions.month_costs import MonthCosts
 from shared.report.costs.cost_ledger import CostLedger
 from shared.report.costs.daily_report import DailyReport
 from shared.report.costs.ledger_store import LEDGER_KEY
-from shared.report.costs.month_costs import compute_month_costs, update_month_costs
+from shared.report.costs.month_costs import compute_month_costs, read_month_costs, update_month_costs
 from shared.report.costs.node_lifetimes import NodeLifetime
-from shared.store.month_costs import read_month_costs
 from tests.support.actions_world import Outside
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)

@@ -38,7 +38,7 @@ from shared.report.journal.snapshot_digest import (
 )
 from shared.settings import Settings
 from shared.store.catalog_format import decode_catalog
-from shared.store.code_digest import compute_code_digest
+from shared.store.shared_cache.code_digest import compute_code_digest
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from sim.benchmarks.decision_time import build_benchmark_world
 from sim.fault_tap import PortCall, tap_world

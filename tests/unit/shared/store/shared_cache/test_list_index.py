@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from shared.errors import NotFound, Unreachable
 from shared.model.core.metadata import ObjectMeta
 from shared.model.kubernetes.node import Node
-from shared.store.code_digest import compute_code_digest
 from shared.store.shared_cache import list_index
+from shared.store.shared_cache.code_digest import compute_code_digest
 from shared.store.shared_cache.list_index import (
     LIST_PREFIX,
     ROW_KIND,

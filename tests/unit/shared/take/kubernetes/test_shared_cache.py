@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from shared.cycles.setup.shared_cache import store_large_lists
 from shared.errors import Expired, Forbidden, Unreachable
 from shared.ports.world import World
-from shared.store.code_digest import compute_code_digest
+from shared.store.shared_cache.code_digest import compute_code_digest
 from shared.store.shared_cache.list_index import ROW_KIND, read_list_index
 from shared.take.kubernetes import informer_cache, shared_cache
 from shared.take.kubernetes.shared_cache import take_stored_list_reads

@@ -5,15 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.decide.launch.fleets.launch_limits import RESERVATION_TTL
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
-from shared.model.cloud_provider.limit_reservation import LimitReservations
+from shared.model.cloud_provider.limit_reservation import LimitReservation, LimitReservations
 from shared.model.core.labels import LIMIT_USD
 from shared.model.core.metadata import ObjectMeta
-from shared.model.core.resources import USD_PER_HOUR
+from shared.model.core.resources import USD_PER_HOUR, parse_resources
 from shared.model.karpenter.money_limit import CLUSTER_SCOPE, LimitPrices, MoneyPolicy, convert_to_micro_usd
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_pool import NodePool
-from tests.support.launch_cases import make_claim, make_cluster
+from tests.support.actions_world import Outside
+from tests.support.launch_cases import NOW, make_claim, make_cluster, write_limit_reservations
 from tests.support.snapshot_decisions import plan_launches
 
 VOLUME = 20 * 0.08 / 730
@@ -73,6 +75,31 @@ def test_launch_that_was_reserved_before_the_limit_existed_counts() -> None:
     policy = make_policy(2 * SPOT - 0.001, limit_reservations=(LimitReservations(pool=CLUSTER_SCOPE),))
     plan = plan_launches(cluster, policy)
     assert [unlaunchable.claim.name for unlaunchable in plan.unlaunchable] == ["second"]
+
+
+def test_reservation_without_a_price_counts_with_the_price_of_its_request() -> None:
+    claims = make_claims(1)
+    (launch,) = plan_launches(make_cluster(*claims, node_pools=(make_pool(),))).launches
+    hold = LimitReservation(
+        group=launch.group.name,
+        claims=launch.group.claims,
+        max_capacity_per_claim=parse_resources({"cpu": "4"}),
+        until=NOW + RESERVATION_TTL,
+    )
+    pool = make_pool(f"{2 * SPOT - 0.001:.6f}")
+    second_claim = make_claim("second", cpu="3")
+    cluster = make_cluster(*claims, second_claim, node_pools=(pool,), launch_groups=(launch.group,))
+    rows = (LimitReservations(pool="default", holds=(hold,)),)
+    plan = plan_launches(cluster, make_policy(None, limit_reservations=rows))
+    assert [unlaunchable.claim.name for unlaunchable in plan.unlaunchable] == ["second"]
+
+
+def test_launch_that_loses_the_race_for_the_limit_of_the_cluster_is_not_sent() -> None:
+    outside = Outside(limit_usd_per_hour=5.0)
+    cluster = make_cluster(*make_claims(1), node_pools=(make_pool(),))
+    plan = plan_launches(cluster, make_policy(5.0))
+    assert len(write_limit_reservations(plan, cluster, outside.build_world("first"), None).launches) == 1
+    assert write_limit_reservations(plan, cluster, outside.build_world("second"), None).launches == ()
 
 
 def test_claims_of_a_static_node_pool_wait_for_the_limit_of_the_cluster() -> None:

@@ -93,6 +93,13 @@ def test_node_that_a_pod_narrows_to_on_demand_counts_at_the_on_demand_price() ->
     assert count_new_nodes(solve(cluster)) == 2
 
 
+def test_on_demand_node_is_not_opened_within_a_limit_that_only_spot_meets() -> None:
+    types = (make_instance_type("m.04", 4, capacity_types=BOTH),)
+    pod = make_pod("on-demand", "4", node_selector=((CAPACITY_TYPE, "on-demand"),))
+    placement = solve(make_cluster_snapshot(pod, types=types, node_pools=(make_limited_pool("0.1"),)))
+    assert [refused_pod.reason for refused_pod in placement.unschedulable] == ["LimitExceeded"]
+
+
 def test_pod_does_not_make_an_open_spot_node_too_expensive() -> None:
     types = (make_instance_type("m.04", 4, capacity_types=BOTH),)
     pods = (make_pod("big", "3"), make_pod("on-demand", "1", node_selector=((CAPACITY_TYPE, "on-demand"),)))

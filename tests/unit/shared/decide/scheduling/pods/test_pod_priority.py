@@ -61,6 +61,13 @@ def test_message_of_a_refused_pod_names_the_pods_of_higher_priority() -> None:
     )
 
 
+def test_cheaper_plan_without_the_pod_of_high_priority_is_not_used() -> None:
+    pods = (make_ranked_pod("high", 9, "15"), *(make_ranked_pod(f"low-{number}", 0, "2") for number in range(2)))
+    pool = make_node_pool(limits=Resources(amounts=(("nodes", 1),)))
+    placement = solve(make_cluster_snapshot(*pods, node_pools=(pool,)), options=BY_PRIORITY)
+    assert locate_pods(placement)["high"] == "default"
+
+
 def test_pods_of_lower_priority_still_use_what_is_left() -> None:
     pods = (make_ranked_pod("high", 9), make_ranked_pod("low", 0, "4"), make_ranked_pod("small", 0, "500m"))
     assert list_placed(pods, "usd") == ["high", "low", "small"]

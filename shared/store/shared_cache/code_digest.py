@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-_SOURCE_ROOT: Final = Path(__file__).resolve().parents[1]
+_SOURCE_ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 @lru_cache(maxsize=1)
