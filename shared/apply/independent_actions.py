@@ -136,7 +136,7 @@ def _find(representatives: dict[ObjectKey, ObjectKey], key: ObjectKey) -> Object
     return key
 
 
-def _list_objects(action: Action, claim_by_node: Mapping[str, str]) -> Iterable[ObjectKey]:
+def _list_objects(action: Action, claim_by_node: Mapping[str, str]) -> Iterable[ObjectKey]:  # noqa: PLR0911 - one case each
     """Return the objects that *action* writes or depends on, at least one; a Node stands for its NodeClaim, if any."""
 
     def get_node_key(name: str) -> ObjectKey:

@@ -9,7 +9,7 @@ import msgspec
 from tests.benchmarks.scale.scale_world import MeteredInvocation, ScaleWorld
 
 GoalKind = Literal["count", "seconds"]
-"""Counts (requests, bytes, memory, ratios) fail the benchmark if they miss their goal; seconds depend on the computer."""
+"""Counts (requests, bytes, memory) fail the benchmark if they miss their goal; seconds depend on the computer."""
 COUNT_TOLERANCE: Final = 1.1
 """A count misses its goal only above this factor."""
 REFERENCE_NODE_COUNT: Final = 5000
@@ -28,7 +28,7 @@ class FunctionUsage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Of the most expensive invocation."""
     wall_seconds: float
     max_lambda_seconds: float
-    """Estimated duration of the longest invocation on Lambda: CPU time on Lambda's share of a processor, and responses."""
+    """Estimated duration of the longest invocation on Lambda: CPU time on its share of a processor, and responses."""
     timeout_seconds: float
     base_mib: float
     """Memory of the process before its first invocation."""

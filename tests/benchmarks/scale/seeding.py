@@ -85,7 +85,7 @@ def _launch_prototypes(world: ScaleWorld, types: tuple[str, ...], consolidate_af
     world.run(timedelta(minutes=1))
     template = manifests.build_node_template(requirements, expireAfter="Never")
     world.apply([manifests.build_node_pool("default", template, disruption=disruption)])
-    names = []
+    names: list[str] = []
     for node_type, capacity_type, zone in product(types, CAPACITY_TYPES, ZONES):
         names.append(f"prototype-{len(names)}")
         selector = {

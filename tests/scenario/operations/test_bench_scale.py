@@ -11,7 +11,7 @@ from tests.benchmarks.scale.scenarios import SCENARIOS
 
 def build_result(nodes: int, cpu_seconds: float, *measures: Measure) -> ScenarioResult:
     usage = msgspec.convert(
-        {name: 0 for name in FunctionUsage.__struct_encode_fields__}
+        dict.fromkeys(FunctionUsage.__struct_encode_fields__, 0)
         | {"function": "disrupt", "cpuSeconds": cpu_seconds, "calls": {}},
         FunctionUsage,
     )

@@ -40,7 +40,7 @@ FOLLOW_UP = FollowUp(function="provision", after=NOW - NOW)
 MARK = MarkUnavailable(offering=UnavailableOffering(capacity_type="spot", until=NOW))
 RESTART = RestartDeployment(namespace="shop", name="web", resource_version="", restart="1")
 REQUEST = FleetRequest(
-    client_token="t", capacity=1, capacity_type="spot", allocation_strategy="price-capacity-optimized", configs=()
+    client_token="", capacity=1, capacity_type="spot", allocation_strategy="price-capacity-optimized", configs=()
 )
 TAG = TagInstance(instance_id="i-1", tags=())
 

@@ -171,6 +171,7 @@ class TableWithFencedWrites:
     """A table that counts how many fenced writes run at once."""
 
     def __init__(self, table: Table) -> None:
+        """Count the writes to *table*."""
         self._table = table
         self.running_count = self.max_running_count = 0
 
