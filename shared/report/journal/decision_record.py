@@ -8,6 +8,7 @@ import gzip
 import zlib
 from collections.abc import Iterable
 from hashlib import sha256
+from threading import Lock
 from typing import Any, Final
 
 import msgspec
@@ -184,13 +185,18 @@ def decode_record(body: bytes) -> DecisionRecord:
         raise ValueError(f"truncated: {error}") from None
     if not decompressor.eof:
         raise ValueError("truncated, or too large")
-    stored_record = msgspec.json.decode(text, type=_StoredRecord)
-    return DecisionRecord(
-        inputs=msgspec.convert(_convert_old_answers(stored_record.inputs), DecisionInputs),
-        summary=stored_record.summary,
-        catalog_key=stored_record.catalog_key,
-        cluster=msgspec.json.decode(stored_record.cluster, type=ClusterSnapshot),
-    )
+    with _DECODING_LOCK:
+        stored_record = msgspec.json.decode(text, type=_StoredRecord)
+        return DecisionRecord(
+            inputs=msgspec.convert(_convert_old_answers(stored_record.inputs), DecisionInputs),
+            summary=stored_record.summary,
+            catalog_key=stored_record.catalog_key,
+            cluster=msgspec.json.decode(stored_record.cluster, type=ClusterSnapshot),
+        )
+
+
+_DECODING_LOCK: Final = Lock()
+"""msgspec inspects the structs of a type when it decodes the first value. Threads that do that at once can crash."""
 
 
 _ANSWERS_BY_OLD_FIELD: Final = {
