@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from tests.benchmarks.scale import disruption_scenarios, steady_scenarios
+from tests.benchmarks.scale import steady_scenarios
 from tests.benchmarks.scale.results import Measure, ScenarioResult, summarize_functions
 from tests.benchmarks.scale.scale_world import ScaleWorld
 from tests.benchmarks.scale.seeding import Fill, build_filled_world
@@ -32,13 +32,6 @@ SCENARIOS: Final[dict[str, Scenario]] = {
         purpose="the next run of each function; nothing has changed", run=steady_scenarios.measure_quiet_tick
     ),
     "burst": Scenario(purpose="2 pending pods per node, until CreateFleet", run=steady_scenarios.measure_burst),
-    "interruptions": Scenario(
-        purpose="spot interruptions of a fifth of the nodes, until all are tainted",
-        run=disruption_scenarios.measure_interruptions,
-    ),
-    "drain": Scenario(
-        purpose="all NodeClaims are deleted, until the last eviction", run=disruption_scenarios.measure_drain
-    ),
 }
 
 
