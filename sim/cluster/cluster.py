@@ -141,10 +141,10 @@ class SimulatedCluster:
         self.cloud_nodes.register_instance(boot)
         self.kubelet.start(boot)
 
-    def adopt_node(self, boot: NodeBoot) -> None:
+    def add_running_node(self, boot: NodeBoot) -> None:
         """Run the kubelet of a Node that exists already and is ready."""
         self.cloud_nodes.register_instance(boot)
-        self.kubelet.adopt(boot)
+        self.kubelet.add_running(boot)
 
     def stop_node(self, node_name: str, *, terminated: bool = True) -> None:
         """Stop the kubelet of the node.

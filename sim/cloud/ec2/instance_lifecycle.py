@@ -114,7 +114,9 @@ class InstanceRegistry:
         self._events.publish_state_change(instance_id, "pending")
         return instance
 
-    def adopt(self, launch_spec: LaunchSpec, subnet: SubnetAddresses, pool: CapacityPool, age: timedelta) -> Instance:
+    def add_running(
+        self, launch_spec: LaunchSpec, subnet: SubnetAddresses, pool: CapacityPool, age: timedelta
+    ) -> Instance:
         """Add an instance that has been running for *age*, without events; return it as Describe shows it."""
         self._launch_count += 1
         instance_id = seeded_random.build_resource_id("i", self._seed, self._region, self._launch_count)

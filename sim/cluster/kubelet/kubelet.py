@@ -49,7 +49,7 @@ class Kubelet:
         self._booting_by_node[boot.node_name] = boot
         self._clock.call_after(boot.register_after, lambda: self._register_node(boot), f"kubelet {boot.node_name}")
 
-    def adopt(self, boot: NodeBoot) -> None:
+    def add_running(self, boot: NodeBoot) -> None:
         """Run the kubelet of a Node that exists already and is ready."""
         self._running_by_node[boot.node_name] = boot
         self._heartbeats.start(boot.node_name)

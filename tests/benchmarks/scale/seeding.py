@@ -161,7 +161,7 @@ class _Seeder:
             for key, value in original.tags.items()
         )
         launch_spec = msgspec.structs.replace(original.launch_spec, tags=tags)
-        instance = registry.adopt(launch_spec, original.subnet, pool, NODE_AGE)
+        instance = registry.add_running(launch_spec, original.subnet, pool, NODE_AGE)
         names = {
             prototype.node["metadata"]["name"]: instance.private_dns_name,
             prototype.claim["metadata"]["name"]: claim_name,
@@ -178,7 +178,7 @@ class _Seeder:
             provider_id=instance.provider_id,
             internal_ip=instance.private_dns_name.partition(".")[0].removeprefix("ip-").replace("-", "."),
         )
-        world.cluster.adopt_node(boot)
+        world.cluster.add_running_node(boot)
         self._api.restore(CLAIMS, _replace_strings(prototype.claim, names))
         self._api.restore("nodes", node)
         self._api.restore(CSI_NODES, _replace_strings(prototype.csi_node, names))
@@ -231,18 +231,14 @@ def build_pod(replica_set: Object, number: int, node_name: str = "") -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec, "status": status}
 
 
-_UNSCHEDULABLE_STATUS: Final = {
-    "phase": "Pending",
-    "conditions": [
-        {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": "0/5000 nodes are available: 5000 Insufficient cpu.",
-            "lastTransitionTime": "2026-11-21T08:00:00Z",
-        }
-    ],
+_UNSCHEDULABLE_CONDITION: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/5000 nodes are available: 5000 Insufficient cpu.",
+    "lastTransitionTime": "2026-11-21T08:00:00Z",
 }
+_UNSCHEDULABLE_STATUS: Final = {"phase": "Pending", "conditions": [_UNSCHEDULABLE_CONDITION]}
 
 
 def _replace_strings(value: Any, names: dict[str, str]) -> Any:

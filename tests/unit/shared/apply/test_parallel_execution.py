@@ -206,14 +206,14 @@ def test_lease_lost_in_the_middle_stops_launches(outside: Outside) -> None:
     launches = tuple(LaunchInstances(group=outside.build_launch_group(f"group-{number}")) for number in range(20))
     sent = count()
 
-    def lose_lease(call: PortCall) -> None:
+    def take_lease(call: PortCall) -> None:
         if (call.method, call.phase) == ("create_fleet", "after") and next(sent) == 0:
             outside.clock.advance(LEASE_TTL)
             row = outside.table.read("lease", "planner")
             assert row is not None
             outside.table.write("lease", "planner", "{}", version=row.version)
 
-    world, _ = make_parallel(outside.build_world(tap=lose_lease))
+    world, _ = make_parallel(outside.build_world(tap=take_lease))
     with hold_lease(world, "planner") as fence:
         outcomes = apply_actions(launches, world, fence)
     results = [outcome.result for outcome in outcomes]
