@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from functions.events import get_trigger_name
-from functions.invocation import get_current_time, report_unexpected_errors
+from functions.invocation import get_current_time, report_unexpected_errors, with_time_left
 from shared.cycles import lifecycle
 from shared.ports.world import World
 from shared.production_world import build_world
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def handler(event: dict[str, object], context: "LambdaContext") -> dict[str, object]:
     """Handle a Lambda invocation."""
-    return handle(event, build_world(os.environ, context.aws_request_id, get_current_time))
+    world = build_world(os.environ, context.aws_request_id, get_current_time)
+    return handle(event, with_time_left(world, context))
 
 
 def handle(event: dict[str, object], world: World) -> dict[str, object]:

@@ -50,6 +50,8 @@ Batch: TypeAlias = tuple[Action, ...]
 LEASE_LOST_MESSAGE: Final = "the controller lost its lease"
 MIN_PARALLEL_GROUPS: Final = 4
 """With fewer independent groups, threads and their connections cost more than they save."""
+MIN_PARALLEL_LAUNCHES: Final = 2
+"""The same for CreateFleet, which responds only after a second or more."""
 
 
 def apply_actions(
@@ -97,7 +99,8 @@ class _Execution:
         return tuple(self._outcomes[position] for position in range(len(self._actions)))
 
     def _perform_stage(self, groups: tuple[ActionGroup, ...]) -> None:
-        if len(groups) < MIN_PARALLEL_GROUPS:
+        is_launch = isinstance(self._actions[groups[0][0]], LaunchInstances)
+        if len(groups) < (MIN_PARALLEL_LAUNCHES if is_launch else MIN_PARALLEL_GROUPS):
             self._perform_in_order(sorted(position for group in groups for position in group))
             return
         thread_count = min(len(groups), self._world.max_parallel_calls)
@@ -133,7 +136,7 @@ def _try_batch(batch: Batch, world: World, guard: LeaseGuard) -> Outcome:
     try:
         if not guard.can_perform(action):
             return Outcome(action=action, result="skipped", message=LEASE_LOST_MESSAGE)
-        group = _perform_batch(batch, world, guard.fence)
+        group = _perform_batch(batch, world, guard)
     except (Conflict, NotFound, EvictionRefused) as fault:
         return Outcome(action=action, result="skipped", message=f"{type(fault).__name__}: {fault}")
     except Fault as fault:
@@ -141,12 +144,12 @@ def _try_batch(batch: Batch, world: World, guard: LeaseGuard) -> Outcome:
     return Outcome(action=action, result="done", group=group)
 
 
-def _perform_batch(batch: Batch, world: World, fence: FencingToken | None) -> LaunchGroup | None:  # noqa: C901, PLR0912 - one case each
+def _perform_batch(batch: Batch, world: World, guard: LeaseGuard) -> LaunchGroup | None:  # noqa: C901, PLR0912 - one case each
     match action := batch[0]:
         case CreateNodeClaim():
-            writes.create_node_claim(action, world.kube, fence)
+            writes.create_node_claim(action, world.kube, guard.fence)
         case LaunchInstances():
-            return launch_instances(action, world, fence)
+            return launch_instances(action, world, guard.fence, guard.write_lock)
         case TerminateInstances():
             terminate_instances(action, world)
         case TagInstance():

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
+from zlib import crc32
 
 from shared.model.decisions.action import (
     Action,
@@ -16,6 +17,7 @@ from shared.model.decisions.action import (
     DeleteObject,
     DeletePod,
     EvictPod,
+    LaunchInstances,
     MarkUnavailable,
     NominatePod,
     PatchMetadata,
@@ -31,8 +33,12 @@ ActionGroup: TypeAlias = tuple[int, ...]
 """Positions of actions that are performed one after the other, ascending."""
 ObjectKey: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
-StageKind: TypeAlias = Literal["creations", "writes", "marks", "single"]
+StageKind: TypeAlias = Literal["creations", "writes", "launches", "marks", "single"]
 
+MAX_PARALLEL_EC2_CALLS: Final = 4
+"""How many CreateFleet calls, or CreateTags calls, are made at once. EC2 limits the rate of mutating calls: a bucket of
+at least 5 calls is refilled with at least 2 per second, and one call takes a second or more.
+"""
 NO_CLAIMS: Final[Mapping[str, str]] = MappingProxyType({})
 _OWN_KINDS: Final = frozenset({"Node", "NodeClaim"})
 """Kinds of which each object stands for itself. Patches of the others summarize many objects: a NodePool gets its new
@@ -45,9 +51,10 @@ def group_independent_actions(
     """Split *actions* into stages, and each stage into groups that do not depend on each other.
 
     Every action of a stage is performed before the next stage begins. A stage is a run of NodeClaim creations, a run of
-    other Kubernetes writes, a run of unavailable offerings (one group), or one action of another type: calls to AWS,
-    follow-ups, and writes that need the lease checked each time. Tags of instances are one group among the writes: no
-    other action of a decision depends on them, and EC2 limits the rate of such calls.
+    other Kubernetes writes, a run of launches, a run of unavailable offerings (one group), or one action of another
+    type: other calls to AWS, follow-ups, and writes that need the lease checked each time. Launches, and the tags of
+    instances among the writes, form at most `MAX_PARALLEL_EC2_CALLS` groups: no other action of a stage depends on
+    them, and EC2 limits the rate of such calls.
 
     *claim_by_node* has the NodeClaim of each Node, by name. Positions and groups are in the order of *actions*.
 
@@ -81,6 +88,8 @@ def _classify(action: Action) -> StageKind:
     match action:
         case CreateNodeClaim():
             return "creations"
+        case LaunchInstances():
+            return "launches"
         case MarkUnavailable():
             return "marks"
         case PatchMetadata() | PatchStatus():
@@ -127,7 +136,7 @@ def _find(representatives: dict[ObjectKey, ObjectKey], key: ObjectKey) -> Object
     return key
 
 
-def _list_objects(action: Action, claim_by_node: Mapping[str, str]) -> Iterable[ObjectKey]:
+def _list_objects(action: Action, claim_by_node: Mapping[str, str]) -> Iterable[ObjectKey]:  # noqa: PLR0911 - one case each
     """Return the objects that *action* writes or depends on, at least one; a Node stands for its NodeClaim, if any."""
 
     def get_node_key(name: str) -> ObjectKey:
@@ -149,5 +158,14 @@ def _list_objects(action: Action, claim_by_node: Mapping[str, str]) -> Iterable[
             namespace = action.namespace if isinstance(action, PatchStatus | PublishEvent) else ""
             key = (action.kind, namespace, action.name)
             return (get_node_key(action.name),) if action.kind == "Node" else (key,)
-        case _:  # tags: all of them are one group
+        case TagInstance():
+            return (_get_ec2_key(action.instance_id),)
+        case LaunchInstances():
+            return (_get_ec2_key(action.group.name),)
+        case _:
             return ((type(action).__name__, "", ""),)
+
+
+def _get_ec2_key(name: str) -> ObjectKey:
+    """Return the key of the calls to EC2 that are made one after the other; all calls about *name* have the same."""
+    return ("EC2", "", str(crc32(name.encode()) % MAX_PARALLEL_EC2_CALLS))

@@ -1,5 +1,6 @@
 """One CreateFleet call, exactly once: the launch group is written, the request sent, and the result written."""
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Final
 
@@ -21,8 +22,15 @@ and clocks of invocations differ by up to 1m.
 """
 
 
-def launch_instances(action: LaunchInstances, world: World, fence: FencingToken | None) -> LaunchGroup:
+def launch_instances(
+    action: LaunchInstances,
+    world: World,
+    fence: FencingToken | None,
+    write_lock: AbstractContextManager[object] | None = None,
+) -> LaunchGroup:
     """Send the group's request as it was first written; return the group with EC2's result.
+
+    *write_lock* is held while the row is written with *fence*, but not while EC2 launches the instances.
 
     A request that EC2 refuses as invalid, or entirely for insufficient capacity, has a result too: it is written as an
     error, so that the claims report it and the request is not repeated.
@@ -37,14 +45,15 @@ def launch_instances(action: LaunchInstances, world: World, fence: FencingToken 
     if group.result is not None:
         return group
     # A repetition increases the row's version too, so that an earlier sender that is still running records no result.
-    sent_row = world.table.write(
-        ROW_KIND,
-        group.name,
-        _encode_group(group),
-        version=row.version if row is not None else 0,
-        expires_at=row.expires_at if row is not None else world.clock() + LAUNCH_GROUP_TTL,
-        fence=fence,
-    )
+    with write_lock or nullcontext():
+        sent_row = world.table.write(
+            ROW_KIND,
+            group.name,
+            _encode_group(group),
+            version=row.version if row is not None else 0,
+            expires_at=row.expires_at if row is not None else world.clock() + LAUNCH_GROUP_TTL,
+            fence=fence,
+        )
     result = _send_request(group, world) if row is None else _repeat_request(group, sent_row, world)
     group_with_result = replace(group, result=result, unconfirmed_since=None)
     if _try_write_group(group_with_result, sent_row, world):

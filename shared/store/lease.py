@@ -87,6 +87,9 @@ class LeaseGuard:
         """Start without a check; without *fence*, nothing is guarded."""
         self.fence = fence
         self._world = world
+        self.write_lock = Lock()
+        """Held while a row is written with the fencing token: of two transactions that check the lease at the same
+        time, DynamoDB can reject both (TransactionConflict)."""
         self._checked_at: datetime | None = None
         self._lock = Lock()
 

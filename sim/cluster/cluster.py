@@ -141,6 +141,11 @@ class SimulatedCluster:
         self.cloud_nodes.register_instance(boot)
         self.kubelet.start(boot)
 
+    def add_running_node(self, boot: NodeBoot) -> None:
+        """Run the kubelet of a Node that exists already and is ready."""
+        self.cloud_nodes.register_instance(boot)
+        self.kubelet.add_running(boot)
+
     def stop_node(self, node_name: str, *, terminated: bool = True) -> None:
         """Stop the kubelet of the node.
 

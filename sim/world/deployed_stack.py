@@ -80,9 +80,10 @@ class DeployedStack(ABC):
         del function
         return None
 
-    def _build_world(self, function: str, environment: dict[str, str]) -> World:
+    def _build_unchecked_world(self, function: str, environment: dict[str, str]) -> World:
+        """Return the World of an invocation without checks of its permissions and requests, and without a tap."""
         settings = Settings.from_environment(environment)
-        world = World(
+        return World(
             settings=settings,
             kube=self._build_kube(),
             ec2=self._build_ec2(),
@@ -99,10 +100,13 @@ class DeployedStack(ABC):
             memory=self._get_container_cache(function),
             open_segment=self.traces.open_segment if settings.tracing == "on" else open_no_segment,
         )
+
+    def _build_world(self, function: str, environment: dict[str, str]) -> World:
+        world = self._build_unchecked_world(function, environment)
         guarded_world = self.access_control.restrict_world(self.request_checks.wrap_world(world, function), function)
         if function not in self._started_functions:
             # As `shared.production_world` does when a container starts.
-            guarded_world.eks.describe_cluster(settings.cluster_name)
+            guarded_world.eks.describe_cluster(world.settings.cluster_name)
             self._started_functions.add(function)
         # Without a tap, half of the time of a short port call would be spent on objects that describe the call.
         return guarded_world if self.tap is _ignore_call else tap_world(guarded_world, self._intercept_call)

@@ -7,16 +7,17 @@ from typing import Any, cast
 
 import msgspec
 
+from shared.ports.aws import Ec2
 from shared.ports.kubernetes import Kube
 from shared.ports.world import World
 
 
-class SlowKube:
-    """A port in front of *kube*, which performs one call at a time, after each caller has waited on its own."""
+class SlowPort:
+    """A port in front of *port*, which performs one call at a time, after each caller has waited on its own."""
 
-    def __init__(self, kube: Kube, seconds: float) -> None:
+    def __init__(self, port: Kube | Ec2, seconds: float) -> None:
         """Let each call take *seconds* longer."""
-        self._kube, self._seconds, self._lock, self._count_lock = kube, seconds, Lock(), Lock()
+        self._port, self._seconds, self._lock, self._count_lock = port, seconds, Lock(), Lock()
         self.running_count = self.max_running_count = 0
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -29,7 +30,7 @@ class SlowKube:
             try:
                 time.sleep(self._seconds)
                 with self._lock:
-                    return getattr(self._kube, name)(*arguments, **options)
+                    return getattr(self._port, name)(*arguments, **options)
             finally:
                 with self._count_lock:
                     self.running_count -= 1
@@ -37,8 +38,10 @@ class SlowKube:
         return call
 
 
-def make_parallel(world: World, max_parallel_calls: int = 16, seconds: float = 0.001) -> tuple[World, SlowKube]:
-    """Return *world* with parallel calls, and its Kubernetes port, whose calls take *seconds* longer."""
-    kube = SlowKube(world.kube, seconds)
-    parallel_world = msgspec.structs.replace(world, kube=cast("Kube", kube), max_parallel_calls=max_parallel_calls)
+def make_parallel(world: World, max_parallel_calls: int = 16, seconds: float = 0.001) -> tuple[World, SlowPort]:
+    """Return *world* with parallel calls, and its Kubernetes port; calls to it and to EC2 take *seconds* longer."""
+    kube, ec2 = SlowPort(world.kube, seconds), SlowPort(world.ec2, seconds)
+    parallel_world = msgspec.structs.replace(
+        world, kube=cast("Kube", kube), ec2=cast("Ec2", ec2), max_parallel_calls=max_parallel_calls
+    )
     return parallel_world, kube

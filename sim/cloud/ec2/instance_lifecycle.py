@@ -114,6 +114,17 @@ class InstanceRegistry:
         self._events.publish_state_change(instance_id, "pending")
         return instance
 
+    def add_running(
+        self, launch_spec: LaunchSpec, subnet: SubnetAddresses, pool: CapacityPool, age: timedelta
+    ) -> Instance:
+        """Add an instance that has been running for *age*, without events; return it as Describe shows it."""
+        self._launch_count += 1
+        instance_id = seeded_random.build_resource_id("i", self._seed, self._region, self._launch_count)
+        instance = SimulatedInstance(instance_id, launch_spec, subnet, pool, self._clock.get_time() - age)
+        instance.state = "running"
+        self._instances[instance_id] = instance
+        return instance.describe(self._region)
+
     def terminate(self, instance_id: str) -> None:
         """Begin to terminate an instance; if that has already begun, do nothing.
 

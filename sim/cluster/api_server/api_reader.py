@@ -92,6 +92,10 @@ class ApiReader:
         """Discard the history of changes up to now: a watch from an earlier revision must list again."""
         self._store.history.expire(self.revision)
 
+    def set_history_size(self, max_writes_per_resource: int) -> None:
+        """Keep so many writes of each resource for watches; kube-apiserver keeps up to 102,400."""
+        self._store.history.max_writes_per_resource = max_writes_per_resource
+
     def list_pods_on_node(self, node_name: str) -> Objects:
         """Return the pods that are bound to the node, sorted by namespace, then name."""
         return self._store.list_pods_on_node(node_name)

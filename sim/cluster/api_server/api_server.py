@@ -92,6 +92,13 @@ class ApiServer(ApiReader):
         )
         return self._write(api_resource, None, {**new, "metadata": metadata})
 
+    def restore(self, resource: str, obj: Object) -> Object:
+        """Store *obj* as it is, like an object from a backup of etcd: without defaults, rules and a new UID.
+
+        Parts of *obj* may be shared with other objects, so that a cluster with many pods needs less memory.
+        """
+        return self._store.write(resource, self._store.find(resource, get_object_key(obj)), obj)
+
     def patch(self, resource: str, name: str, patch: Object, namespace: str = "", subresource: str = "") -> Object:
         """Merge *patch* (RFC 7386) into an object or its subresource; return the stored object.
 

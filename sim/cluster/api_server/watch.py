@@ -15,7 +15,7 @@ from shared.crds.definitions import Object
 from shared.errors import Expired
 
 MAX_WRITES_PER_RESOURCE: Final = 2_000
-"""Number of writes that are kept per resource."""
+"""Number of writes that are kept per resource, unless a simulation sets another number."""
 
 
 class StoreWrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +38,7 @@ class WatchCache:
 
     def __init__(self) -> None:
         """Create an empty cache."""
+        self.max_writes_per_resource = MAX_WRITES_PER_RESOURCE
         self._writes: dict[str, deque[StoreWrite]] = {}
         self._discarded_revisions: dict[str, int] = {}
         self._expired_revision = 0
@@ -46,7 +47,7 @@ class WatchCache:
         """Add *write*, and discard the oldest write of the resource if there are too many."""
         writes = self._writes.setdefault(resource, deque())
         writes.append(write)
-        if len(writes) > MAX_WRITES_PER_RESOURCE:
+        if len(writes) > self.max_writes_per_resource:
             self._discarded_revisions[resource] = writes.popleft().revision
 
     def expire(self, revision: int) -> None:

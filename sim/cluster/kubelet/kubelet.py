@@ -49,6 +49,19 @@ class Kubelet:
         self._booting_by_node[boot.node_name] = boot
         self._clock.call_after(boot.register_after, lambda: self._register_node(boot), f"kubelet {boot.node_name}")
 
+    def add_running(self, boot: NodeBoot) -> None:
+        """Run the kubelet of a Node that exists already and is ready."""
+        self._running_by_node[boot.node_name] = boot
+        self._heartbeats.start(boot.node_name)
+
+    def get_boot(self, node_name: str) -> NodeBoot:
+        """Return the boot data of a running kubelet.
+
+        Raises:
+            KeyError: no kubelet runs on the node.
+        """
+        return self._running_by_node[node_name]
+
     def stop(self, node_name: str) -> None:
         """Stop the kubelet: no heartbeats and no progress of its pods, or no registration if it is still booting."""
         self._booting_by_node.pop(node_name, None)

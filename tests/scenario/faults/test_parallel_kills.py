@@ -7,7 +7,7 @@ import pytest
 from shared.ports.world import World as Ports
 from sim.fault_tap import Killed, PortCall
 from tests.scenario.worlds import CLAIMS, World, make_deployment, make_node_class, make_node_pool
-from tests.support.parallel_world import SlowKube, make_parallel
+from tests.support.parallel_world import SlowPort, make_parallel
 
 NODE_COUNT = 8
 KILLED_CALLS = (1, 8, 9, 20, 31, 47)
@@ -16,7 +16,7 @@ KILLED_CALLS = (1, 8, 9, 20, 31, 47)
 class ParallelWorld(World):
     """A world in which lifecycle has threads."""
 
-    kubes: list[SlowKube]
+    kubes: list[SlowPort]
 
     def _build_world(self, function: str, environment: dict[str, str]) -> Ports:
         ports = super()._build_world(function, environment)

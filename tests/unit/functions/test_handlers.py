@@ -40,6 +40,16 @@ def import_handler(name: str) -> ModuleType:
     return importlib.import_module(f"functions.{name}.handler")
 
 
+@pytest.mark.parametrize("name", ["disrupt", "interrupt", "lifecycle", "provision"])
+def test_cycle_knows_the_remaining_time_of_its_invocation(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    module, worlds = import_handler(name), list[World]()
+    monkeypatch.setattr(module, "build_world", lambda *_: Outside().build_world())
+    monkeypatch.setattr(module, "handle", lambda _, world: worlds.append(world))
+    module.handler({}, SimpleNamespace(aws_request_id="request-1", get_remaining_time_in_millis=lambda: 4000))
+    assert worlds[0].time_left is not None
+    assert worlds[0].time_left() == timedelta(seconds=4)
+
+
 @pytest.mark.parametrize(
     ("event", "trigger"),
     [

@@ -2,8 +2,9 @@
 
 import pytest
 
-from shared.apply.independent_actions import group_independent_actions
+from shared.apply.independent_actions import MAX_PARALLEL_EC2_CALLS, group_independent_actions
 from shared.model.cloud_provider.instance_type import UnavailableOffering
+from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.core.metadata import OwnerReference
 from shared.model.decisions.action import (
     Action,
@@ -12,6 +13,7 @@ from shared.model.decisions.action import (
     DeletePod,
     EvictPod,
     FollowUp,
+    LaunchInstances,
     MarkUnavailable,
     NominatePod,
     PatchMetadata,
@@ -24,6 +26,7 @@ from shared.model.decisions.action import (
     TaintNode,
     TerminateInstances,
 )
+from shared.model.ec2.fleet import FleetRequest
 from sim.time.virtual_clock import DEFAULT_START_TIME as NOW
 from tests.support.actions_world import make_claim
 
@@ -36,6 +39,9 @@ TERMINATE = TerminateInstances(instance_ids=("i-1",), message="")
 FOLLOW_UP = FollowUp(function="provision", after=NOW - NOW)
 MARK = MarkUnavailable(offering=UnavailableOffering(capacity_type="spot", until=NOW))
 RESTART = RestartDeployment(namespace="shop", name="web", resource_version="", restart="1")
+REQUEST = FleetRequest(
+    client_token="", capacity=1, capacity_type="spot", allocation_strategy="price-capacity-optimized", configs=()
+)
 TAG = TagInstance(instance_id="i-1", tags=())
 
 
@@ -128,5 +134,20 @@ def test_unavailable_offerings_in_a_row_are_one_group() -> None:
     assert group_independent_actions((MARK, MARK, TAINT, MARK)) == (((0, 1),), ((2,),), ((3,),))
 
 
-def test_instances_are_tagged_one_after_the_other_while_other_calls_run() -> None:
+def test_an_instance_is_tagged_in_order_while_other_calls_run() -> None:
     assert group_independent_actions((TAINT, TAG, OTHER_TAINT, TAG)) == (((0,), (1, 3), (2,)),)
+
+
+def test_instances_are_tagged_in_a_few_groups() -> None:
+    tags = tuple(TagInstance(instance_id=f"i-{number}", tags=()) for number in range(40))
+    (stage,) = group_independent_actions(tags)
+    assert len(stage) == MAX_PARALLEL_EC2_CALLS
+
+
+def test_launches_are_sent_in_a_few_groups_after_all_actions_before_them() -> None:
+    launches = tuple(
+        LaunchInstances(group=LaunchGroup(name=f"g-{number}", claims=(), request=REQUEST, templates=(), created_at=NOW))
+        for number in range(40)
+    )
+    stages = group_independent_actions((TAINT, *launches, FOLLOW_UP))
+    assert [len(stage) for stage in stages] == [1, MAX_PARALLEL_EC2_CALLS, 1]

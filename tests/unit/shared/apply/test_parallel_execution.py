@@ -3,10 +3,13 @@
 from datetime import timedelta
 from itertools import count
 from time import sleep
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from shared.apply.executor import LEASE_LOST_MESSAGE, MIN_PARALLEL_GROUPS, apply_actions
+from shared.apply.independent_actions import MAX_PARALLEL_EC2_CALLS
 from shared.errors import Throttled
 from shared.model.core.taints import Taint
 from shared.model.decisions.action import (
@@ -19,10 +22,12 @@ from shared.model.decisions.action import (
     TerminateInstances,
 )
 from shared.model.decisions.action_outcome import OUT_OF_TIME_MESSAGE
+from shared.ports.aws import Ec2
+from shared.ports.storage import FencingToken, Table, TableRow
 from shared.store.lease import LEASE_TTL, hold_lease
 from sim.fault_tap import Killed, PortCall
 from tests.support.actions_world import Outside, make_claim
-from tests.support.parallel_world import make_parallel
+from tests.support.parallel_world import SlowPort, make_parallel
 
 NAMES = tuple(f"n-{number:02}" for number in range(40))
 TAINT = Taint(key="karpenter.sh/disrupted", value="", effect="NoSchedule")
@@ -160,3 +165,57 @@ def test_mode_plan_makes_no_call_in_threads(outside: Outside) -> None:
     world, kube = make_parallel(outside.build_world(mode="plan"))
     assert {outcome.message for outcome in apply_actions(TAINTS, world)} == {"mode is plan"}
     assert kube.max_running_count == 0
+
+
+class TableWithFencedWrites:
+    """A table that counts how many fenced writes run at once."""
+
+    def __init__(self, table: Table) -> None:
+        """Count the writes to *table*."""
+        self._table = table
+        self.running_count = self.max_running_count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def write(self, *arguments: Any, fence: FencingToken | None = None, **options: Any) -> TableRow:
+        self.running_count += fence is not None
+        self.max_running_count = max(self.max_running_count, self.running_count)
+        sleep(0.002)
+        try:
+            return self._table.write(*arguments, fence=fence, **options)
+        finally:
+            self.running_count -= fence is not None
+
+
+def test_launches_run_at_once_but_never_two_fenced_writes(outside: Outside) -> None:
+    launches = tuple(LaunchInstances(group=outside.build_launch_group(f"group-{number}")) for number in range(12))
+    world = outside.build_world()
+    ec2, table = SlowPort(world.ec2, 0.02), TableWithFencedWrites(world.table)
+    world = msgspec.structs.replace(world, ec2=cast("Ec2", ec2), table=cast("Table", table), max_parallel_calls=16)
+    with hold_lease(world, "planner") as fence:
+        outcomes = apply_actions(launches, world, fence)
+    assert [outcome.action for outcome in outcomes] == list(launches)
+    assert {outcome.result for outcome in outcomes} == {"done"}
+    assert 1 < ec2.max_running_count <= MAX_PARALLEL_EC2_CALLS
+    assert table.max_running_count == 1
+    assert len(outside.list_instances()) == len(launches)
+
+
+def test_lease_lost_in_the_middle_stops_launches(outside: Outside) -> None:
+    launches = tuple(LaunchInstances(group=outside.build_launch_group(f"group-{number}")) for number in range(20))
+    sent = count()
+
+    def take_lease(call: PortCall) -> None:
+        if (call.method, call.phase) == ("create_fleet", "after") and next(sent) == 0:
+            outside.clock.advance(LEASE_TTL)
+            row = outside.table.read("lease", "planner")
+            assert row is not None
+            outside.table.write("lease", "planner", "{}", version=row.version)
+
+    world, _ = make_parallel(outside.build_world(tap=take_lease))
+    with hold_lease(world, "planner") as fence:
+        outcomes = apply_actions(launches, world, fence)
+    results = [outcome.result for outcome in outcomes]
+    assert 1 <= results.count("done") <= MAX_PARALLEL_EC2_CALLS
+    assert results.count("skipped") == len(launches) - results.count("done")
