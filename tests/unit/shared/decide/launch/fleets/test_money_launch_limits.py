@@ -11,7 +11,7 @@ from shared.model.cloud_provider.limit_reservation import LimitReservation, Limi
 from shared.model.core.labels import LIMIT_USD
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.resources import USD_PER_HOUR, parse_resources
-from shared.model.karpenter.money_limit import CLUSTER_SCOPE, LimitPrices, MoneyPolicy, convert_to_micro_usd
+from shared.model.karpenter.money_limit import CLUSTER_SCOPE, LimitPriceKind, MoneyPolicy, convert_to_micro_usd
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_pool import NodePool
 from tests.support.actions_world import Outside
@@ -34,7 +34,7 @@ def make_claims(count: int) -> list[NodeClaim]:
     return [make_claim(f"claim-{number}", cpu="3") for number in range(count)]
 
 
-def make_policy(limit: float | None, prices: LimitPrices = "marginal", **fields: Any) -> LaunchPolicy:
+def make_policy(limit: float | None, prices: LimitPriceKind = "marginal", **fields: Any) -> LaunchPolicy:
     cluster_limit = None if limit is None else convert_to_micro_usd(limit)
     return LaunchPolicy(money=MoneyPolicy(cluster_limit=cluster_limit, prices=prices), **fields)
 
@@ -48,7 +48,7 @@ def make_policy(limit: float | None, prices: LimitPrices = "marginal", **fields:
         ("list", 3 * SPOT, 1),
     ],
 )
-def test_launches_stay_within_the_limit_of_the_cluster(prices: LimitPrices, limit: float, count: int) -> None:
+def test_launches_stay_within_the_limit_of_the_cluster(prices: LimitPriceKind, limit: float, count: int) -> None:
     plan = plan_launches(make_cluster(*make_claims(4), node_pools=(make_pool(),)), make_policy(limit, prices))
     assert sum(len(launch.group.claims) for launch in plan.launches) == count
     (row,) = plan.limit_reservations

@@ -7,7 +7,7 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, LIMIT_USD, NO
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.resources import NODES, build_resources
 from shared.model.decisions.placement import Placement, SchedulingOptions
-from shared.model.karpenter.money_limit import LimitPrices, MoneyPolicy, convert_to_micro_usd, find_limit_problem
+from shared.model.karpenter.money_limit import LimitPriceKind, MoneyPolicy, convert_to_micro_usd, find_limit_problem
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import (
@@ -28,7 +28,7 @@ def make_limited_pool(limit: str, name: str = "default", **fields: object) -> No
 
 
 def make_options(
-    usd_per_hour: float | None = None, prices: LimitPrices = "marginal", volume_price: float = 0.08
+    usd_per_hour: float | None = None, prices: LimitPriceKind = "marginal", volume_price: float = 0.08
 ) -> SchedulingOptions:
     limit = None if usd_per_hour is None else convert_to_micro_usd(usd_per_hour)
     return SchedulingOptions(
@@ -80,7 +80,7 @@ def test_message_of_a_refused_pod_has_the_amounts_and_the_fix() -> None:
 
 
 @pytest.mark.parametrize(("prices", "nodes"), [("marginal", 5), ("list", 2)])
-def test_spot_nodes_count_at_the_spot_price_or_at_the_list_price(prices: LimitPrices, nodes: int) -> None:
+def test_spot_nodes_count_at_the_spot_price_or_at_the_list_price(prices: LimitPriceKind, nodes: int) -> None:
     types = (make_instance_type("m.04", 4, capacity_types=BOTH),)
     cluster = make_cluster_snapshot(*make_full_pods(6), types=types, node_pools=(make_limited_pool("0.41"),))
     assert count_new_nodes(solve(cluster, options=make_options(prices=prices))) == nodes
