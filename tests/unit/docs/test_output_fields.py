@@ -17,7 +17,7 @@ PODS: Final = "-f examples/plan --instance-types examples/catalogue.json"
 COMMAND_LINES: Final = {
     "status": f"status {FLEET} --no-account",
     "top": f"top {FLEET}",
-    "cost": "cost --journal examples/journal",
+    "cost": "cost --journal examples/journal --commitments examples/commitments.yaml",
     "explain": "explain nodepool default --journal examples/journal",
     "drift": f"drift {FLEET}",
     "report": "report - --journal examples/journal",

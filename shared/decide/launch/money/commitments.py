@@ -67,7 +67,7 @@ class _Application:
         factor = get_normalization_factor(reservation.instance_type)
         family = reservation.instance_type.partition(".")[0]
         if reservation.zone or factor is None or family in _FAMILIES_WITHOUT_SIZE_FLEXIBILITY:
-            self._cover(
+            self._apply_to_usage(
                 reservation.reservation_id,
                 float(reservation.count),
                 (instance for instance in self._instances if _is_same_type(instance, reservation)),
@@ -82,7 +82,7 @@ class _Application:
         ]
         sized_instances.sort(key=lambda pair: (pair[0], pair[1].instance_id))
         units = {instance.instance_id: count for count, instance in sized_instances}
-        self._cover(
+        self._apply_to_usage(
             reservation.reservation_id,
             float(reservation.count),
             (instance for _, instance in sized_instances),
@@ -103,14 +103,14 @@ class _Application:
             and family in ("", instance.instance_type.partition(".")[0])
         ]
         usages.sort(key=lambda usage: (usage[0], usage[1], usage[2].instance_id))
-        self._cover(
+        self._apply_to_usage(
             plan.plan_id,
             plan.commitment_usd_per_hour,
             (instance for _, _, instance in usages),
             lambda instance: rates[instance.instance_type],
         )
 
-    def _cover(
+    def _apply_to_usage(
         self,
         commitment_id: str,
         amount: float,

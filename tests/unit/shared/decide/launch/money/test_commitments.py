@@ -150,8 +150,8 @@ def test_removing_a_commitment_never_lowers_the_uncovered_cost(
 ) -> None:
     cost = apply_commitments(instances, reserved, plans).uncovered_usd_per_hour
     for position in range(len(reserved)):
-        fewer = [*reserved[:position], *reserved[position + 1 :]]
-        assert apply_commitments(instances, fewer, plans).uncovered_usd_per_hour >= cost - 1e-9
+        fewer_commitments = [*reserved[:position], *reserved[position + 1 :]]
+        assert apply_commitments(instances, fewer_commitments, plans).uncovered_usd_per_hour >= cost - 1e-9
     for position in range(len(plans)):
         fewer_plans = [*plans[:position], *plans[position + 1 :]]
         assert apply_commitments(instances, reserved, fewer_plans).uncovered_usd_per_hour >= cost - 1e-9
