@@ -4,7 +4,7 @@ pending → running → stopping → stopped, and from each of them → shutting
 the instance. Describe does not show an instance for a while after its launch; terminating it works immediately.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,6 +14,7 @@ from shared.model.ec2.instance import Instance, InstanceStatus
 from shared.model.ec2.launch_template import LaunchTemplate
 from shared.model.ec2.types import CapacityType, InstanceState, Tags
 from sim.cloud import seeded_random
+from sim.cloud.ec2.boot_failures import BootFailures
 from sim.cloud.ec2.capacity_pools import CapacityPool
 from sim.cloud.ec2.instance import LaunchSpec, SimulatedInstance, StatusCheck, check_tags
 from sim.cloud.ec2.volume_keys import VolumeKeys
@@ -36,6 +37,7 @@ class InstanceRegistry:
     def __init__(self, clock: Clock, events: EventBus, seed: int, region: str, describe_lag: timedelta) -> None:
         """Start without instances."""
         self.open_answers, self.volume_keys, self.describe_lag = OpenAnswers(), VolumeKeys(), describe_lag
+        self.boot_failures = BootFailures()
         self.speed_factor = 1.0
         """Speed of stopping and terminating, relative to real EC2; booting takes longer than the Describe delay."""
         self.running_listeners: list[Callable[[Instance, LaunchTemplate], None]] = []
@@ -51,8 +53,6 @@ class InstanceRegistry:
         self._instances: dict[str, SimulatedInstance] = {}
         self._terminated_instances: deque[tuple[datetime, str]] = deque()
         self._launch_count = 0
-        self._failed_boots_by_type: Counter[str] = Counter()
-        self._failing_types: set[str] = set()
 
     def find(self, instance_id: str) -> SimulatedInstance:
         """Return one instance, also if Describe does not show it yet.
@@ -107,7 +107,7 @@ class InstanceRegistry:
         self._launch_count += 1
         instance_id = seeded_random.build_resource_id("i", self._seed, self._region, self._launch_count)
         instance = SimulatedInstance(instance_id, launch_spec, subnet, pool, self._clock.get_time())
-        instance.is_faulty = self._consume_boot_failure(launch_spec.instance_type)
+        instance.is_faulty = self.boot_failures.consume_boot_failure(launch_spec.instance_type)
         instance.launch_error = self.volume_keys.find_launch_error(launch_spec.template)
         self._instances[instance_id] = instance
         self._schedule_transition(instance, BOOT_DELAY_RANGE, "boot", lambda: self._run(instance))
@@ -230,14 +230,6 @@ class InstanceRegistry:
             raise Invalid(f"More than {MAX_TAGS_PER_INSTANCE} tags specified", code="TagLimitExceeded")
         instance.tags = merged_tags
 
-    def fail_next_boot(self, instance_type: str = "") -> None:
-        """Make the next instance (of *instance_type*, if given) run without becoming a node."""
-        self._failed_boots_by_type[instance_type] += 1
-
-    def set_boot_failure(self, instance_type: str, *, failing: bool = True) -> None:
-        """Make all new instances of *instance_type* run without becoming nodes, or stop doing so."""
-        (self._failing_types.add if failing else self._failing_types.discard)(instance_type)
-
     # Transitions
 
     def _run(self, instance: SimulatedInstance) -> None:
@@ -289,13 +281,6 @@ class InstanceRegistry:
         if instance.launch_spec.capacity_type != capacity_type or instance.state not in ALIVE_STATES:
             raise Invalid(f"{instance_id} is no living {capacity_type} instance", code="IncorrectInstanceState")
         return instance
-
-    def _consume_boot_failure(self, instance_type: str) -> bool:
-        for failing_type in (instance_type, ""):
-            if self._failed_boots_by_type[failing_type] > 0:
-                self._failed_boots_by_type[failing_type] -= 1
-                return True
-        return instance_type in self._failing_types
 
     def _is_visible(self, instance: SimulatedInstance) -> bool:
         age = self._clock.get_time() - instance.launched_at

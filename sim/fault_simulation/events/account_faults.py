@@ -79,8 +79,8 @@ class FaultInjector:
         return affected, end
 
     def _fail_boots(self, instance_type: str) -> FaultEnd:
-        self._world.cloud.instances.set_boot_failure(instance_type)
-        return lambda: self._world.cloud.instances.set_boot_failure(instance_type, failing=False)
+        self._world.cloud.instances.boot_failures.set_boot_failure(instance_type)
+        return lambda: self._world.cloud.instances.boot_failures.set_boot_failure(instance_type, failing=False)
 
     def _inject_shortage(self, fault: Shortage) -> FaultEnd:
         pools, cloud = (fault.instance_type, fault.zone, fault.capacity_type), self._world.cloud

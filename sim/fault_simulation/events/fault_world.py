@@ -120,7 +120,7 @@ class FaultWorld(EmbeddedWorld):
             for _, subnet_candidate in sorted(self.cloud.network.subnets.items())
             if subnet_candidate.zone == zone
         )
-        self.cloud.instances.fail_next_boot(INSTANCE_TYPES[0])
+        self.cloud.instances.boot_failures.fail_next_boot(INSTANCE_TYPES[0])
         instance = self.cloud.instances.start(order, subnet, self.cloud.pools.get_pool(INSTANCE_TYPES[0], zone, "spot"))
         self.foreign_instances = (*self.foreign_instances, instance.instance_id)
 

@@ -115,7 +115,7 @@ def test_instance_stopped_in_the_console_is_replaced() -> None:
 
 def test_instance_that_never_boots_is_replaced_after_fifteen_minutes() -> None:
     world = World(make_node_class(), make_node_pool(), make_deployment(0))
-    world.cloud.instances.fail_next_boot()
+    world.cloud.instances.boot_failures.fail_next_boot()
     world.scale(3)
     took = world.wait_until_settled(3, timeout=1200)
     assert 900 <= took <= 1080

@@ -206,7 +206,7 @@ def record_booted_instances(aws: Face) -> list[str]:
 
 def test_instance_with_a_boot_failure_runs_but_never_boots(aws: Face) -> None:
     instance_ids = record_booted_instances(aws)
-    aws.cloud.instances.fail_next_boot()
+    aws.cloud.instances.boot_failures.fail_next_boot()
     faulty, sound = start_running_instance(aws), start_running_instance(aws)
     assert get_state(aws, faulty) == "running"
     assert instance_ids == [sound]
@@ -214,18 +214,18 @@ def test_instance_with_a_boot_failure_runs_but_never_boots(aws: Face) -> None:
 
 def test_boot_failure_can_be_set_for_the_next_instance_of_a_type(aws: Face) -> None:
     instance_ids = record_booted_instances(aws)
-    aws.cloud.instances.fail_next_boot("m5.xlarge")
+    aws.cloud.instances.boot_failures.fail_next_boot("m5.xlarge")
     start_running_instance(aws)
     assert len(instance_ids) == 1
 
 
 def test_boot_failure_can_be_set_for_all_instances_of_a_type(aws: Face) -> None:
     instance_ids = record_booted_instances(aws)
-    aws.cloud.instances.set_boot_failure("m5.large")
+    aws.cloud.instances.boot_failures.set_boot_failure("m5.large")
     start_running_instance(aws)
     start_running_instance(aws)
     assert instance_ids == []
-    aws.cloud.instances.set_boot_failure("m5.large", failing=False)
+    aws.cloud.instances.boot_failures.set_boot_failure("m5.large", failing=False)
     assert [start_running_instance(aws)] == instance_ids
 
 
