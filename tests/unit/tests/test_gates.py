@@ -133,7 +133,7 @@ def test_make_help_is_aligned_and_shows_durations_of_long_targets() -> None:
     command = ["make", "--no-print-directory", "help"]
     output = subprocess.run(command, cwd=RUN.parents[1], capture_output=True, text=True, check=True).stdout
     lines = output.splitlines()
-    assert all(line[15:17].isspace() and not line[17].isspace() for line in lines if len(line) > 17), output
+    assert all(line[16:18].isspace() and not line[18].isspace() for line in lines if len(line) > 18), output
     for target in (
         "quick",
         "test-ui",
