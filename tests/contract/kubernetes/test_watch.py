@@ -12,7 +12,6 @@ from shared.kubernetes.client import KubeClient
 from shared.ports.kubernetes import Kube, WatchEvents
 from shared.take.kubernetes import informer_cache as memories
 from shared.take.snapshot import SnapshotRequest, take_snapshot
-from sim.cluster.api_server import watch
 from sim.cluster.api_server.kube_port import InMemoryKube
 from tests.contract import kube_front
 from tests.contract.kube_front import create, list_objects, make_pod, patch, run_server
@@ -204,8 +203,8 @@ def test_watch_closed_by_the_server_returns_the_events_received_so_far() -> None
         assert (len(changes.events), changes.version, changes.count) == (1, "20", 0)
 
 
-def test_in_memory_watch_history_is_bounded(memory: InMemoryKube, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MAX_WRITES_PER_RESOURCE", 2)
+def test_in_memory_watch_history_is_bounded(memory: InMemoryKube) -> None:
+    memory.api.set_history_size(2)
     path = "/api/v1/namespaces/default/configmaps"
     versions = [create(memory, path, make_config_map(name))["metadata"]["resourceVersion"] for name in "abcd"]
     with pytest.raises(Expired):

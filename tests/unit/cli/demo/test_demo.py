@@ -230,7 +230,7 @@ def test_html_page_is_written_as_utf8_and_contains_the_document(folder: Path) ->
     html = (folder / "out.html").read_bytes().decode("utf-8")
     assert html.startswith("<!doctype html>")
     document = read_embedded_document(html)
-    assert document.source.title == "small: ünïcode ✓"
+    assert (document.source.title, document.source.notes[0]) == ("Joiner demo: small", "ünïcode ✓")
     assert [(marker.title, marker.text) for marker in document.markers if marker.kind == "act"] == [
         ("1. a <b>bold</b> pod", "one & only")
     ]
