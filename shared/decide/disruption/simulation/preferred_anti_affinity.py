@@ -70,31 +70,20 @@ def require_anti_affinity(pod: Pod, terms: tuple[AffinityTerm, ...]) -> Pod:
     return replace(pod, spec=spec)
 
 
-def find_kept_term_owner(
-    pod: Pod, terms_by_pod: Mapping[str, tuple[AffinityTerm, ...]], cluster: ClusterSnapshot
-) -> str:
-    """Return the name of the pod whose kept anti-affinity restricts *pod*: itself first, or else another; "" if none.
+def index_kept_constraints(
+    terms_by_pod: Mapping[str, tuple[AffinityTerm, ...]], cluster: ClusterSnapshot
+) -> dict[TopologyConstraint, str]:
+    """Return the constraints by which kept anti-affinity keeps other pods away, with the first pod that has each.
 
     *terms_by_pod*: the kept terms of all pods.
     """
-    if pod.name in terms_by_pod:
-        return pod.name
-    labels = dict(pod.meta.labels)
-    return next(
-        (
-            owner.name
-            for owner in sorted(cluster.pods, key=lambda other: other.name)
-            if owner.name in terms_by_pod
-            and any(
-                constraint.is_selecting(pod.meta.namespace, labels)
-                for constraint in build_inverse_constraints(
-                    replace(owner, spec=replace(owner.spec, pod_anti_affinity=terms_by_pod[owner.name])),
-                    cluster.namespaces,
-                )
-            )
-        ),
-        "",
-    )
+    pods = sorted((pod for pod in cluster.pods if pod.name in terms_by_pod), key=lambda pod: pod.name)
+    owner_by_constraint: dict[TopologyConstraint, str] = {}
+    for pod in pods:
+        restricting_pod = replace(pod, spec=replace(pod.spec, pod_anti_affinity=terms_by_pod[pod.name]))
+        for constraint in build_inverse_constraints(restricting_pod, cluster.namespaces):
+            owner_by_constraint.setdefault(constraint, pod.name)
+    return owner_by_constraint
 
 
 def _count_expected_pods(problem: SchedulingProblem, node_by_pod: Mapping[str, str]) -> None:

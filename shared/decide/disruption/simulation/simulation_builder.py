@@ -1,12 +1,14 @@
 """Build the scheduling simulation for disruption from a cluster snapshot."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 
 import msgspec
 
-from shared.decide.disruption.simulation.preferred_anti_affinity import find_kept_term_owner
+from shared.decide.disruption.simulation.preferred_anti_affinity import index_kept_constraints
 from shared.decide.disruption.simulation.simulation import SchedulingSimulation
+from shared.decide.scheduling.constraints.topology_constraint import TopologyConstraint
 from shared.decide.scheduling.nodes.existing_node import ExistingNode
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.pods.pending_pods import is_fully_blocked
@@ -21,7 +23,7 @@ from shared.state.cluster_state import ClusterState
 from shared.state.state_node import StateNode
 
 
-class SimulationSetup(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationSetup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The simulation, and the pods that cannot be part of it."""
 
     simulation: SchedulingSimulation
@@ -34,7 +36,19 @@ class SimulationSetup(msgspec.Struct, frozen=True, kw_only=True):
 
     def find_kept_term_owner(self, pod: Pod) -> str:
         """Return the pod whose kept anti-affinity restricts *pod*: *pod* itself or another; "" if there is none."""
-        return find_kept_term_owner(pod, self.kept_anti_affinity, self.cluster) if self.kept_anti_affinity else ""
+        if pod.name in self.kept_anti_affinity:
+            return pod.name
+        namespace, labels = pod.meta.namespace, dict(pod.meta.labels)
+        owners = (
+            owner
+            for constraint, owner in self._owner_by_kept_constraint.items()
+            if constraint.is_selecting(namespace, labels)
+        )
+        return min(owners, default="")
+
+    @cached_property
+    def _owner_by_kept_constraint(self) -> Mapping[TopologyConstraint, str]:
+        return index_kept_constraints(self.kept_anti_affinity, self.cluster)
 
 
 def build_simulation_setup(
