@@ -46,7 +46,6 @@ class SimulationRecorder:
         self._runner, self._recorder = runner, FleetRecorder()
         self._nodes: dict[str, Node] = {}
         self._claims: dict[str, NodeClaim] = {}
-        self._keys = frozenset[str]()
         api = runner.world.cluster.api
         api.subscribe("nodes", self._handle_node)
         api.subscribe(_NODE_CLAIMS, self._handle_claim)
@@ -66,13 +65,8 @@ class SimulationRecorder:
         cluster = ClusterSnapshot(
             taken_at=now, nodes=tuple(self._nodes.values()), node_claims=tuple(self._claims.values())
         )
-        observed_nodes = [build_observed_node(state, _NO_PRICES, "") for state in ClusterState(cluster).nodes]
-        for observed_node in observed_nodes:
-            self._recorder.observe_node(now, observed_node)
-        keys = frozenset(observed_node.key for observed_node in observed_nodes)
-        for key in sorted(self._keys - keys):
-            self._recorder.remove_node(now, key)
-        self._keys = keys
+        states = ClusterState(cluster).nodes
+        self._recorder.observe_nodes(now, [build_observed_node(state, _NO_PRICES, "") for state in states])
 
     def _handle_pod(self, _: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> None:
         if new is None:

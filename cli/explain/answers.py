@@ -19,9 +19,9 @@ from cli.explain.phrases import (
     format_cost,
     format_instant,
 )
+from cli.journal.evictions import iterate_evictions
 from cli.planning.unschedulable import group_messages_by_pool
 from shared.model.core.formatting import format_count, join_names
-from shared.model.decisions.action import DeletePod, EvictPod
 from shared.report.journal.journal import DecisionNote
 
 
@@ -102,11 +102,8 @@ def _explain_placement(
 
 def _list_evictions(evidence: Evidence, name: str) -> Iterator[str]:
     for cycle in evidence.cycles:
-        for action_result in cycle.entry.results:
-            action = action_result.action
-            if not isinstance(action, EvictPod | DeletePod) or action_result.result != "done":
-                continue
-            if f"{action.namespace}/{action.name}" == name:
+        for pod, action in iterate_evictions(cycle):
+            if pod == name:
                 record = find_node_record(evidence.node_records, action.node)
                 cause = f" (NodeClaim {record.claim}: {record.deleted_why})" if record and record.deleted_why else ""
                 yield f"{format_instant(cycle.entry.at)} from {action.node}: {action.message}{cause}"

@@ -6,13 +6,12 @@ from typing import Final
 
 import msgspec
 
+from cli.journal.evictions import iterate_evictions
 from cli.journal.journal import Cycle
 from shared.model.core.formatting import format_count
 from shared.model.decisions.action import (
     CreateNodeClaim,
     DeleteObject,
-    DeletePod,
-    EvictPod,
     TerminateInstances,
 )
 from shared.report.journal.journal import LAUNCHED_VERDICT, ActionResult, DecisionNote
@@ -81,7 +80,7 @@ def _iterate_cycle_decisions(cycle: Cycle) -> Iterator[JournalDecision]:
         )
     for result in entry.results:
         yield from _iterate_result_decisions(cycle, result)
-    yield from _iterate_evictions(cycle)
+    yield from _iterate_eviction_decisions(cycle)
     for note in entry.notes:
         yield from _iterate_note_decisions(cycle, note)
     yield from _iterate_unschedulable_pods(cycle)
@@ -144,13 +143,11 @@ def _describe_target(result: ActionResult) -> str:
     return f"{type(action).__name__} {name}".rstrip()
 
 
-def _iterate_evictions(cycle: Cycle) -> Iterator[JournalDecision]:
+def _iterate_eviction_decisions(cycle: Cycle) -> Iterator[JournalDecision]:
     """Yield the evictions from each node for each reason."""
     pods_by_cause: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for result in cycle.entry.results:
-        action = result.action
-        if isinstance(action, EvictPod | DeletePod) and result.result == "done":
-            pods_by_cause[action.node, action.message].append(f"{action.namespace}/{action.name}")
+    for pod, action in iterate_evictions(cycle):
+        pods_by_cause[action.node, action.message].append(pod)
     for (node, reason), pods in pods_by_cause.items():
         yield JournalDecision(
             cycle=cycle,

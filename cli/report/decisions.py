@@ -33,7 +33,7 @@ def list_decisions(cycles: Iterable[Cycle]) -> tuple[ReportedDecision, ...]:
 
 def _is_reported(decision: JournalDecision) -> bool:
     """Return whether the report lists *decision*: a launch is reported when its NodeClaim is created."""
-    is_launch_result = decision.kind == "launch" and decision.summary.endswith(" launched")
+    is_launch_result = (decision.kind, decision.step) == ("launch", "launched")
     return not is_launch_result and not any(kind in _UNREPORTED_OBJECT_KINDS for kind, _ in decision.objects[:1])
 
 

@@ -11,8 +11,8 @@ from cli.fleet.decisions.object_index import ObjectIndex
 from cli.fleet.document.fleet_document import FleetSeries
 from cli.fleet.document.json_format import convert_to_milliseconds
 from cli.fleet.recording.fleet_recorder import RecordedNode, RecordedPod
+from cli.journal.evictions import iterate_evictions
 from shared.decide.disruption.pauses import SUCCESSFUL_PHASES
-from shared.model.decisions.action import DeletePod, EvictPod
 
 COMPARED_WITH: Final = "no disruption (the same nodes, kept)"
 _ONE_HOUR: Final = timedelta(hours=1)
@@ -108,13 +108,11 @@ def find_eviction_reasons(evidence: Evidence, index: ObjectIndex) -> dict[int, s
     """Return the reason of each evicted pod's end, by the pod's index: why its node was removed."""
     reasons: dict[int, str] = {}
     for cycle in evidence.cycles:
-        for result in cycle.entry.results:
-            action = result.action
-            if isinstance(action, EvictPod | DeletePod) and result.result == "done":
-                record = find_node_record(evidence.node_records, action.node)
-                cause = (record.deleted_why if record is not None else "") or action.message
-                for pod in index.find_pods([("Pod", f"{action.namespace}/{action.name}")], cycle.entry.at):
-                    reasons[pod] = f"Evicted: {cause}"
+        for name, action in iterate_evictions(cycle):
+            record = find_node_record(evidence.node_records, action.node)
+            cause = (record.deleted_why if record is not None else "") or action.message
+            for pod in index.find_pods([("Pod", name)], cycle.entry.at):
+                reasons[pod] = f"Evicted: {cause}"
     return reasons
 
 

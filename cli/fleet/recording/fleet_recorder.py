@@ -1,6 +1,6 @@
 """Records nodes and pods over time: each observation adds only what changed since the last one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -49,6 +49,9 @@ class FleetRecorder:
         self._index_by_node_name: dict[str, int] = {}
         """Of the newest node, by the Node's name: pods are bound to Nodes."""
         self._pod_index_by_key: dict[str, int] = {}
+        """Of the pods that exist."""
+        self._pod_keys_by_name: dict[str, list[str]] = {}
+        """Keys of all pods by namespace and name, oldest first."""
 
     def observe_node(self, at: datetime, node: ObservedNode) -> None:
         """Record that *node* exists at *at*."""
@@ -93,6 +96,7 @@ class FleetRecorder:
         if index is None:
             index = len(self.pods)
             self._pod_index_by_key[pod.key] = index
+            self._pod_keys_by_name.setdefault(f"{pod.namespace}/{pod.name}", []).append(pod.key)
             started_at = min(pod.created_at or at, at)
             self.pods.append(RecordedPod(pod=pod, started_at=started_at, places=[(started_at, NO_NODE)]))
         recorded_pod = self.pods[index]
@@ -128,9 +132,9 @@ class FleetRecorder:
 
     def remove_pod_by_name(self, at: datetime, name: str) -> None:
         """Record that the newest pod with the namespace and name *name*, like ``shop/cart``, is gone at *at*."""
-        for key, index in reversed(self._pod_index_by_key.items()):
-            pod = self.pods[index].pod
-            if f"{pod.namespace}/{pod.name}" == name and self.pods[index].started_at <= at:
+        for key in reversed(self._pod_keys_by_name.get(name, [])):
+            index = self._pod_index_by_key.get(key)
+            if index is not None and self.pods[index].started_at <= at:
                 self.remove_pod(at, key)
                 return
 
@@ -146,14 +150,23 @@ class FleetRecorder:
         A node that was observed less than *min_unseen_time* before stays: the lists can be older than it.
         """
         node_list, pod_list = list(nodes), list(pods)
-        node_keys, pod_keys = {node.key for node in node_list}, {pod.key for pod in pod_list}
+        pod_keys = {pod.key for pod in pod_list}
         for node in node_list:
             self.observe_node(at, node)
         for pod in pod_list:
             self.observe_pod(at, pod)
         for key in sorted(self._pod_index_by_key.keys() - pod_keys):
             self.remove_pod(at, key)
-        for key in sorted(self._index_by_key.keys() - node_keys):
+        self._remove_missing_nodes(at, node_list, min_unseen_time)
+
+    def observe_nodes(self, at: datetime, nodes: Sequence[ObservedNode]) -> None:
+        """Record the complete list of nodes at *at*: nodes that are not in it are gone."""
+        for node in nodes:
+            self.observe_node(at, node)
+        self._remove_missing_nodes(at, nodes, timedelta())
+
+    def _remove_missing_nodes(self, at: datetime, nodes: Sequence[ObservedNode], min_unseen_time: timedelta) -> None:
+        for key in sorted(self._index_by_key.keys() - {node.key for node in nodes}):
             if at - self.nodes[self._index_by_key[key]].last_seen_at >= min_unseen_time:
                 self.remove_node(at, key)
 

@@ -1,9 +1,7 @@
 """Nodes and pods as a fleet document describes them, from the objects of a cluster."""
 
-import re
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
 
 import msgspec
 
@@ -15,11 +13,9 @@ from shared.model.core.units import BYTES_PER_MIB
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod
+from shared.model.kubernetes.pod_workload import get_workload
 from shared.state.node_prices import PriceList
 from shared.state.state_node import StateNode
-
-_TEMPLATE_HASH_PATTERN: Final = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{1,10}$")
-"""The suffix that a Deployment gives its ReplicaSets."""
 
 
 class ObservedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +116,7 @@ def build_observed_pod(pod: Pod) -> ObservedPod:
         key=pod.meta.uid or pod.name,
         namespace=pod.meta.namespace,
         name=pod.meta.name,
-        workload=get_workload(pod),
+        workload=get_workload(pod).partition("/")[2] if pod.meta.owners else "",
         cpu_milli=requests[CPU],
         memory_mib=-(-requests[MEMORY] // BYTES_PER_MIB),
         priority=pod.priority,
@@ -136,14 +132,3 @@ def build_observed_pod(pod: Pod) -> ObservedPod:
 def build_observed_pods(pods: Iterable[Pod]) -> list[ObservedPod]:
     """Return *pods* as pods of a fleet document; virtual pods of CapacityBuffers are left out."""
     return [build_observed_pod(pod) for pod in pods if not pod.is_buffer_pod()]
-
-
-def get_workload(pod: Pod) -> str:
-    """Return the kind and name of the owner of *pod*, that of the Deployment for a ReplicaSet's; "" without owner."""
-    owner = next((owner for owner in pod.meta.owners if owner.controller), next(iter(pod.meta.owners), None))
-    if owner is None:
-        return ""
-    name = _TEMPLATE_HASH_PATTERN.sub("", owner.name)
-    if owner.kind == "ReplicaSet" and name != owner.name:
-        return f"Deployment/{name}"
-    return f"{owner.kind}/{owner.name}"

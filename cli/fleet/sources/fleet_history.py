@@ -46,10 +46,10 @@ class FleetHistory:
         if recorded_snapshots.unreadable_count:
             count = format_count(recorded_snapshots.unreadable_count, "cluster snapshot")
             self._notes.append(f"{count} of the journal expired or could not be read: pods of that time are missing")
-        first, last = (snapshots[0], snapshots[-1]) if snapshots else (None, None)
-        records = build_node_records(cycles, last, first)
-        record_journal(self._recorder, cycles, records, snapshots)
-        self.cluster, self._first_cluster, self._started_at = last, first, cycles[0].entry.at
+        if snapshots:
+            self._first_cluster, self.cluster = snapshots[0], snapshots[-1]
+        self._started_at = cycles[0].entry.at
+        record_journal(self._recorder, cycles, self.build_evidence().node_records, snapshots)
 
     def observe(self, cluster: ClusterSnapshot, at: datetime) -> None:
         """Record *cluster* as it is at *at*."""

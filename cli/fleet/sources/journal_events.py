@@ -42,15 +42,6 @@ def _find_state(action: actions.Action) -> tuple[str, str, str] | None:  # noqa:
             return None
 
 
-def list_evictions(cycles: Iterable[Cycle]) -> Iterator[tuple[datetime, str]]:
-    """Yield when pods were evicted, and their namespace and name."""
-    for cycle in cycles:
-        for result in cycle.entry.results:
-            action = result.action
-            if isinstance(action, actions.EvictPod | actions.DeletePod) and result.result == "done":
-                yield cycle.entry.at, f"{action.namespace}/{action.name}"
-
-
 def build_recorded_node(record: NodeRecord, state: str) -> ObservedNode:
     """Return the node of *record* in *state*."""
     return ObservedNode(

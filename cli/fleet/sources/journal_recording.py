@@ -1,13 +1,15 @@
 """Records the nodes and pods of a journal: from the cluster snapshots of decisions, and from actions between them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from cli.explain.node_records import NodeRecord, find_node_record
 from cli.fleet.recording.fleet_recorder import FleetRecorder
 from cli.fleet.recording.observed_objects import build_observed_node, build_observed_pods
-from cli.fleet.sources.journal_events import build_recorded_node, list_evictions, list_state_events
+from cli.fleet.sources.journal_events import build_recorded_node, list_state_events
+from cli.journal.evictions import iterate_evictions
 from cli.journal.journal import Cycle
 from cli.replay.cycle_lookup import RecordStore
 from cli.replay.rerun import LISTS_READ, build_cluster
@@ -75,19 +77,18 @@ def record_journal(
     snapshots: Sequence[ClusterSnapshot],
 ) -> None:
     """Record the nodes and pods of *snapshots*, and the changes of *cycles* between them, in the order of time."""
-    steps: list[tuple[datetime, int, int]] = []
-    """When, the kind of the step, and its position in its list."""
-    events, evictions = [*list_state_events(cycles)], [*list_evictions(cycles)]
-    steps += [(snapshot.taken_at, 0, position) for position, snapshot in enumerate(snapshots)]
-    steps += [(event[0], 1, position) for position, event in enumerate(events)]
-    steps += [(eviction[0], 2, position) for position, eviction in enumerate(evictions)]
-    for at, kind, position in sorted(steps):
-        if kind == 0:
-            record_snapshot(recorder, snapshots[position], at, _MIN_UNSEEN_TIME)
-        elif kind == 1:
-            _record_event(recorder, records, at, *events[position][1:])
-        else:
-            recorder.remove_pod_by_name(at, evictions[position][1])
+    steps: list[tuple[datetime, Callable[[], None]]] = [
+        (snapshot.taken_at, partial(record_snapshot, recorder, snapshot, snapshot.taken_at, _MIN_UNSEEN_TIME))
+        for snapshot in snapshots
+    ]
+    steps += [(event[0], partial(_record_event, recorder, records, *event)) for event in list_state_events(cycles)]
+    steps += [
+        (cycle.entry.at, partial(recorder.remove_pod_by_name, cycle.entry.at, pod))
+        for cycle in cycles
+        for pod, _ in iterate_evictions(cycle)
+    ]
+    for _, record_step in sorted(steps, key=lambda step: step[0]):  # steps at the same time keep this order
+        record_step()
 
 
 def _record_event(

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from cli.fleet.document.pod_columns import NO_NODE, NO_NODE_ENDED
 from cli.fleet.recording.fleet_recorder import FleetRecorder
-from cli.fleet.recording.observed_objects import ObservedNode, ObservedPod, derive_node_state, get_workload
+from cli.fleet.recording.observed_objects import ObservedNode, ObservedPod, build_observed_pod, derive_node_state
 from shared.model.core.labels import INITIALIZED, REGISTERED
 from shared.model.core.metadata import Condition, ObjectMeta, OwnerReference
 from shared.model.core.taints import DISRUPTED
@@ -138,11 +138,16 @@ def test_states_follow_the_life_of_a_node() -> None:
 
 
 def test_workload_is_the_deployment_of_a_replica_set() -> None:
-    def get_owner(kind: str, name: str) -> str:
-        owner = OwnerReference(api_version="apps/v1", kind=kind, name=name, uid="1", controller=True)
-        return get_workload(Pod(meta=ObjectMeta(name="x", namespace="y", owners=(owner,)), spec=PodSpec()))
+    def get_workload(*owners: OwnerReference, labels: tuple[tuple[str, str], ...] = ()) -> str:
+        return build_observed_pod(
+            Pod(meta=ObjectMeta(name="x", namespace="y", owners=owners, labels=labels), spec=PodSpec())
+        ).workload
 
-    assert get_owner("ReplicaSet", "web-bpdk9jb9hh") == "Deployment/web"
-    assert get_owner("ReplicaSet", "web") == "ReplicaSet/web"
-    assert get_owner("StatefulSet", "db-5") == "StatefulSet/db-5"
-    assert get_workload(Pod(meta=ObjectMeta(name="x", namespace="y"), spec=PodSpec())) == ""
+    def make_owner(kind: str, name: str) -> OwnerReference:
+        return OwnerReference(api_version="apps/v1", kind=kind, name=name, uid="1", controller=True)
+
+    template_hash = (("pod-template-hash", "bpdk9jb9hh"),)
+    assert get_workload(make_owner("ReplicaSet", "web-bpdk9jb9hh"), labels=template_hash) == "Deployment/web"
+    assert get_workload(make_owner("ReplicaSet", "web")) == "ReplicaSet/web"
+    assert get_workload(make_owner("StatefulSet", "db-5")) == "StatefulSet/db-5"
+    assert get_workload() == ""
