@@ -159,6 +159,11 @@ class ScaleWorld(EmbeddedWorld):
         )
 
 
+def get_seconds(invocation: MeteredInvocation) -> float:
+    """Return the estimated duration of *invocation* on Lambda, in seconds."""
+    return 0.0 if invocation.usage is None else invocation.usage.lambda_seconds
+
+
 def _count_body_bytes(values: tuple[object, ...]) -> int:
     bodies = sum(len(value) for value in values if isinstance(value, bytes))
     events = (event for value in values if isinstance(value, WatchEvents) for event in value.events)

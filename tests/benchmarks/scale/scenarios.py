@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from tests.benchmarks.scale import steady_scenarios
+from tests.benchmarks.scale import disruption_scenarios, steady_scenarios
 from tests.benchmarks.scale.results import Measure, ScenarioResult, summarize_functions
 from tests.benchmarks.scale.scale_world import ScaleWorld
 from tests.benchmarks.scale.seeding import Fill, build_filled_world
@@ -32,6 +32,16 @@ SCENARIOS: Final[dict[str, Scenario]] = {
         purpose="the next run of each function; nothing has changed", run=steady_scenarios.measure_quiet_tick
     ),
     "burst": Scenario(purpose="2 pending pods per node, until CreateFleet", run=steady_scenarios.measure_burst),
+    "sweep": Scenario(
+        purpose="disrupt evaluates all nodes; none can be consolidated", run=disruption_scenarios.measure_sweep
+    ),
+    "drift": Scenario(
+        purpose="the EC2NodeClass changes, so that all nodes drift", run=disruption_scenarios.measure_drift
+    ),
+    "interruptions": Scenario(
+        purpose="Spot interruptions of a fifth of the nodes within a minute, until all are tainted",
+        run=disruption_scenarios.measure_interruptions,
+    ),
 }
 
 

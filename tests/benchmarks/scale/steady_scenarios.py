@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.benchmarks.scale.container import Call
 from tests.benchmarks.scale.results import Measure
-from tests.benchmarks.scale.scale_world import MeteredInvocation, ScaleWorld
+from tests.benchmarks.scale.scale_world import MeteredInvocation, ScaleWorld, get_seconds
 from tests.benchmarks.scale.seeding import PODS_PER_NODE, build_pod, list_replica_sets
 
 CYCLE_FUNCTIONS: Final = ("provision", "lifecycle", "disrupt")
@@ -19,7 +19,7 @@ def measure_cold_snapshot(world: ScaleWorld) -> tuple[Measure, ...]:
     world.restart_containers()
     lifecycle = [world.invoke(function) for function in CYCLE_FUNCTIONS][1]
     return (
-        Measure(name="snapshot of lifecycle", value=_get_seconds(lifecycle), unit="s", goal=8, kind="seconds"),
+        Measure(name="snapshot of lifecycle", value=get_seconds(lifecycle), unit="s", goal=8, kind="seconds"),
         Measure(name="peak memory of lifecycle", value=_get_peak_mib(lifecycle), unit="MiB", goal=1024),
     )
 
@@ -34,7 +34,7 @@ def measure_quiet_tick(world: ScaleWorld) -> tuple[Measure, ...]:
     for function in CYCLE_FUNCTIONS:
         invocation = world.invoke(function)
         measures += [
-            Measure(name=f"{function}: duration", value=_get_seconds(invocation), unit="s", goal=0.3, kind="seconds"),
+            Measure(name=f"{function}: duration", value=get_seconds(invocation), unit="s", goal=0.3, kind="seconds"),
             Measure(name=f"{function}: bytes from Kubernetes", value=invocation.kube_bytes / 1e3, unit="KB", goal=300),
         ]
     return tuple(measures)
@@ -76,10 +76,6 @@ def _record_fleets(world: ScaleWorld, fleet_seconds: list[float]) -> Callable[[s
             fleet_seconds.append(sum(usage.lambda_seconds for usage in usages if usage is not None) + elapsed_seconds)
 
     return record
-
-
-def _get_seconds(invocation: MeteredInvocation) -> float:
-    return 0.0 if invocation.usage is None else invocation.usage.lambda_seconds
 
 
 def _get_peak_mib(invocation: MeteredInvocation) -> float:

@@ -25,8 +25,11 @@ def test_all_scenarios_run_with_twenty_nodes(capsys: pytest.CaptureFixture[str])
     for result in report["scenarios"]:
         assert result["pods"] >= 600
         assert all(usage["cpuSeconds"] > 0 and usage["peakMib"] > 0 for usage in result["functions"])
-    measures = {measure["name"]: measure["value"] for measure in report["scenarios"][2]["measures"]}
+    measures = {measure["name"]: measure["value"] for result in report["scenarios"] for measure in result["measures"]}
     assert measures["CreateFleet calls"] >= 1
+    assert measures["drifted NodeClaims"] >= 20
+    assert measures["disrupted nodes"] >= 1
+    assert (measures["interrupted nodes"], measures["interrupted nodes without taint"]) == (5, 0)
 
 
 @pytest.mark.parametrize(
