@@ -1,11 +1,12 @@
 /** Draw the fleet map on a canvas. */
 import { isPresent } from "../state/fleet_state";
+import { fontOf } from "../text/font";
 import { countOf } from "../text/units";
 import { fitSquares } from "./cells";
 import { Box, GroupBox, HEADER } from "./layout";
 import { PENDING_COLOR, SURFACES } from "./palette";
 import { PodsByNode, Scene } from "./scene";
-import { FONT, PodPlaces, fitText, paintNode, tileBox } from "./tile";
+import { PodPlaces, fitText, paintNode, tileBox } from "./tile";
 
 type Context = CanvasRenderingContext2D;
 
@@ -70,7 +71,7 @@ export class MapPainter implements PodPlaces {
     context.roundRect(x + 0.5, y + 0.5, group.width - 1, group.height - 1, 8);
     context.fill();
     context.stroke();
-    context.font = `600 12.5px ${FONT}`;
+    context.font = fontOf(12.5, 600);
     context.fillStyle = surface.text;
     context.fillText(fitText(context, group.label, group.width - 90), x + 10, y + 14);
   }
@@ -87,11 +88,11 @@ export class MapPainter implements PodPlaces {
       if (counts[i] === this.drawnCounts[i]) return;
       if (counts[i] === 0 || this.drawnCounts[i] === 0) this.paintInside(context, scene, group, counts[i] === 0 ? "no nodes now" : "");
       const [x, y] = [group.x + scene.originX, group.y + scene.originY];
-      context.font = `600 12.5px ${FONT}`;
+      context.font = fontOf(12.5, 600);
       const left = x + 18 + context.measureText(fitText(context, group.label, group.width - 90)).width;
       context.fillStyle = surface.group;
       context.fillRect(left - 1, y + 3, Math.max(0, x + group.width - left - 8), HEADER - 6);
-      context.font = `12px ${FONT}`;
+      context.font = fontOf(12);
       context.fillStyle = surface.muted;
       context.fillText(countOf(counts[i], "node"), left, y + 14);
     });
@@ -104,7 +105,7 @@ export class MapPainter implements PodPlaces {
     const [x, y] = [group.x + scene.originX, group.y + scene.originY];
     context.fillStyle = surface.group;
     context.fillRect(x + 2, y + HEADER, group.width - 4, group.height - HEADER - 3);
-    context.font = `12.5px ${FONT}`;
+    context.font = fontOf(12.5);
     context.fillStyle = surface.muted;
     const left = x + (group.width - context.measureText(text).width) / 2;
     if (text) context.fillText(text, left, y + HEADER + (group.height - HEADER) / 2 - 6);
@@ -133,10 +134,10 @@ export class MapPainter implements PodPlaces {
     context.roundRect(room.x + 0.5, room.y + 0.5, room.width - 1, room.height - 1, 8);
     context.stroke();
     context.setLineDash([]);
-    context.font = `600 12.5px ${FONT}`;
+    context.font = fontOf(12.5, 600);
     context.fillStyle = surface.text;
     context.fillText("Pending pods", room.x + 10, room.y + 14);
-    context.font = `12px ${FONT}`;
+    context.font = fontOf(12);
     context.fillStyle = surface.muted;
     const isHigh = room.height > room.width;
     context.fillText(String(pending.length), isHigh ? room.x + 10 : room.x + 114, isHigh ? room.y + 31 : room.y + 14);
