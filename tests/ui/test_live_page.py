@@ -137,19 +137,19 @@ def test_idle_cluster_transfers_no_document(live: LivePage) -> None:
 
 def test_node_that_disappears_leaves_the_map(live: LivePage) -> None:
     page, cluster = live.page, live.cluster.cluster
-    gone, node_count = cluster.nodes[0], len(cluster.nodes)
+    removed_node, node_count = cluster.nodes[0], len(cluster.nodes)
     page.get_by_role("button", name="Table", exact=True).click()
     rows = page.locator(".table-view tbody tr")
     expect(rows).to_have_count(node_count)
     live.cluster.cluster = replace(
         cluster,
         nodes=cluster.nodes[1:],
-        node_claims=tuple(claim for claim in cluster.node_claims if claim.provider_id != gone.provider_id),
-        pods=tuple(pod for pod in cluster.pods if pod.node_name != gone.name),
+        node_claims=tuple(claim for claim in cluster.node_claims if claim.provider_id != removed_node.provider_id),
+        pods=tuple(pod for pod in cluster.pods if pod.node_name != removed_node.name),
     )
     live.refresh()
     expect(rows).to_have_count(node_count - 1)
-    expect(page.locator(".table-view")).not_to_contain_text(gone.name)
+    expect(page.locator(".table-view")).not_to_contain_text(removed_node.name)
     assert read_figure(page, "Nodes").split()[0] == str(node_count - 1)
     page.get_by_role("button", name="Table", exact=True).click()
     description = page.locator(".map [aria-live]")
@@ -157,7 +157,7 @@ def test_node_that_disappears_leaves_the_map(live: LivePage) -> None:
     for key in ("ArrowRight", "ArrowDown") * node_count:
         page.keyboard.press(key)
         expect(description).to_contain_text("NodePool")
-        expect(description).not_to_contain_text(gone.name)
+        expect(description).not_to_contain_text(removed_node.name)
     page.evaluate("joinerPage.clock.seek(joinerPage.clock.start)")
     wait_until(page, f"joinerPage.state.summary().nodes === {node_count}")
 

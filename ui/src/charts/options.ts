@@ -7,7 +7,8 @@ import { TimeZone, formatTick } from "../text/times";
 import { trimZeros } from "../text/units";
 import type { ChartSpec } from "./specs";
 
-export const CHART_HEIGHT = 190;
+/** Charts are higher on a screen that would be half empty otherwise. */
+export const CHART_HEIGHT = globalThis.innerHeight >= 1600 ? 320 : 190;
 const FONT = fontOf(11);
 
 export interface Span {

@@ -10,6 +10,8 @@ import { PodPlaces, fitText, paintNode, tileBox } from "./tile";
 
 type Context = CanvasRenderingContext2D;
 
+const MIN_OUTLINE_WIDTH = 40;
+
 /** Draws the map. After the first drawing of a scene, only the nodes that changed are drawn again. */
 export class MapPainter implements PodPlaces {
   readonly byNode: PodsByNode;
@@ -86,7 +88,6 @@ export class MapPainter implements PodPlaces {
     });
     layout.groups.forEach((group, i) => {
       if (counts[i] === this.drawnCounts[i]) return;
-      if (counts[i] === 0 || this.drawnCounts[i] === 0) this.paintInside(context, scene, group, counts[i] === 0 ? "no nodes now" : "");
       const [x, y] = [group.x + scene.originX, group.y + scene.originY];
       context.font = fontOf(12.5, 600);
       const left = x + 18 + context.measureText(fitText(context, group.label, group.width - 90)).width;
@@ -94,30 +95,24 @@ export class MapPainter implements PodPlaces {
       context.fillRect(left - 1, y + 3, Math.max(0, x + group.width - left - 8), HEADER - 6);
       context.font = fontOf(12);
       context.fillStyle = surface.muted;
-      context.fillText(countOf(counts[i], "node"), left, y + 14);
+      context.fillText(counts[i] === 0 ? "no nodes now" : countOf(counts[i], "node"), left, y + 14);
     });
     this.drawnCounts = counts;
   }
 
-  /** Clear a group below its header, and write *text* in its middle; all tiles of the group are drawn later. */
-  private paintInside(context: Context, scene: Scene, group: GroupBox, text: string): void {
-    const surface = SURFACES[scene.theme];
-    const [x, y] = [group.x + scene.originX, group.y + scene.originY];
-    context.fillStyle = surface.group;
-    context.fillRect(x + 2, y + HEADER, group.width - 4, group.height - HEADER - 3);
-    context.font = fontOf(12.5);
-    context.fillStyle = surface.muted;
-    const left = x + (group.width - context.measureText(text).width) / 2;
-    if (text) context.fillText(text, left, y + HEADER + (group.height - HEADER) / 2 - 6);
-  }
-
-  /** Clear the places of *nodes* in groups that have nodes. Nodes of equal size that follow each other share a place. */
+  /** Clear the places of *nodes*, and outline those that are large enough: a node is there at another time. */
   private clearSlots(context: Context, scene: Scene, nodes: number[]): void {
-    context.fillStyle = SURFACES[scene.theme].group;
+    const surface = SURFACES[scene.theme];
+    context.fillStyle = surface.group;
+    context.strokeStyle = surface.groupLine;
+    context.lineWidth = 1;
     for (const node of nodes) {
-      if (this.drawnCounts[scene.layout.groupOf[node]] === 0) continue;
       const { x, y, width, height } = tileBox(scene, node);
       context.fillRect(x, y, width, height);
+      if (width < MIN_OUTLINE_WIDTH || isPresent(scene.state.nodeStates[node])) continue;
+      context.beginPath();
+      context.roundRect(x + 0.5, y + 0.5, width - 1, height - 1, 5);
+      context.stroke();
     }
   }
 

@@ -67,7 +67,8 @@ export function paintTrack(context: Context, track: Track): void {
     const key = `${marker.kind} ${Math.round(x(marker.t) / 3)}`;
     if (drawn.has(key) || marker.kind === "act") continue;
     drawn.add(key);
-    paintMarker(context, marker.kind, x(marker.t), MARKERS / 2, MARKER_COLORS[marker.kind]?.[theme] ?? surface.muted);
+    const center = Math.min(width - 6, Math.max(6, x(marker.t)));
+    paintMarker(context, marker.kind, center, MARKERS / 2, MARKER_COLORS[marker.kind]?.[theme] ?? surface.muted);
   }
 }
 
