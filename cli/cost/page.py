@@ -8,6 +8,7 @@ import msgspec
 from cli.cost.commitments.page import build_usage_document, render_usage
 from cli.cost.commitments.usage import CommitmentUsage
 from cli.planning.table import TableOptions
+from cli.terminal.bars import draw_bar
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, format_usd
@@ -16,7 +17,6 @@ from shared.report.costs.daily_report import DailyReport, ExpensiveNode, is_comp
 
 MAX_BAR_COLUMNS: Final = 20
 """The width of the longest bar."""
-_EIGHTH_BLOCKS: Final = " ▏▎▍▌▋▊▉█"
 _MAX_EXPENSIVE_NODES: Final = 5
 _DAYS: Final = TableLayout(
     headings=("DAY", "", "NODE HOURS", "USD", "SAVED", "BY COMMANDS", "IDLE"),
@@ -144,7 +144,7 @@ def _render_parts(cost_totals: CostTotals, palette: Palette, display: TableOptio
     rows = [
         (
             part.name or "-",
-            draw_bar(part.usd, max_usd),
+            _draw_usd_bar(part.usd, max_usd),
             f"{part.node_hours:,.0f}",
             f"{part.usd:,.2f}",
             _format_percent(part.usd, cost_totals.sum_days(lambda day: day.usd)).strip(" ()") or "-",
@@ -168,7 +168,7 @@ def _render_days(cost_totals: CostTotals, palette: Palette, display: TableOption
     rows = [
         (
             report.day,
-            draw_bar(report.usd, max_usd),
+            _draw_usd_bar(report.usd, max_usd),
             f"{report.node_hours:,.0f}",
             f"{report.usd:,.2f}",
             f"{report.saved_by_spot_usd:,.2f}",
@@ -200,15 +200,9 @@ def _render_expensive_nodes(last_report: DailyReport, palette: Palette, display:
     yield from render_table(layout, rows, palette, display.width)
 
 
-def draw_bar(amount: float, max_amount: float) -> str:
-    """Draw *amount* as a bar; *max_amount* is `MAX_BAR_COLUMNS` columns long.
-
-    >>> draw_bar(1.0, 4.0), draw_bar(0.0, 4.0), draw_bar(1.0, 0.0)
-    ('█████', '', '')
-    """
-    eighths = round(8 * MAX_BAR_COLUMNS * amount / max_amount) if max_amount > 0 else 0
-    full_blocks, remaining_eighths = divmod(max(eighths, 0), 8)
-    return "█" * full_blocks + (_EIGHTH_BLOCKS[remaining_eighths] if remaining_eighths else "")
+def _draw_usd_bar(usd: float, max_usd: float) -> str:
+    """Draw *usd* as a bar; *max_usd* is `MAX_BAR_COLUMNS` columns long."""
+    return draw_bar(usd / max_usd if max_usd > 0 else 0.0, MAX_BAR_COLUMNS, unfilled="")
 
 
 def _format_percent(part: float, total: float) -> str:

@@ -7,7 +7,9 @@ from cli.facts.installation import Installation
 from cli.facts.installation_page import build_installation_document, render_installation
 from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.table import TableOptions
+from cli.status.fleet_bars import draw_fleet_bars
 from cli.status.summary import FleetStatus, PoolStatus
+from cli.terminal.bars import choose_bar_columns, draw_percent
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.decide.launch.money.limit_prices import LimitUsage
@@ -43,14 +45,19 @@ def build_status_document(status: FleetStatus, installation: Installation | None
 
 
 def render_status(
-    status: FleetStatus, installation: Installation | None, palette: Palette, table_options: TableOptions
+    status: FleetStatus,
+    installation: Installation | None,
+    palette: Palette,
+    table_options: TableOptions,
+    *,
+    has_bars: bool = False,
 ) -> str:
-    """Render the status as text."""
+    """Render the status as text; with *has_bars*, for terminals, with bars of requested CPU and memory."""
     parts = (
-        _render_summary(status, palette, table_options),
+        [*_render_summary(status, palette, table_options), *(_draw_bars(status, table_options) if has_bars else ())],
         render_installation(installation, status.at, palette, table_options.width),
         render_pauses(status.pauses, status.at, palette, table_options.width),
-        _render_pools(status, palette, table_options),
+        _render_pools(status, palette, table_options, has_bars=has_bars),
         _render_pending_pods(status, palette, table_options),
         _render_problems(status, palette, table_options),
     )
@@ -110,18 +117,28 @@ def _render_summary(status: FleetStatus, palette: Palette, table_options: TableO
     yield from (palette.colorize("bold", first), *more_lines)
 
 
-def _render_pools(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:
+def _draw_bars(status: FleetStatus, table_options: TableOptions) -> list[str]:
+    amounts = {
+        name: [(pool.requested[name], pool.allocatable[name]) for pool in status.pools] for name in (CPU, MEMORY)
+    }
+    return draw_fleet_bars(amounts, table_options.width)
+
+
+def _render_pools(
+    status: FleetStatus, palette: Palette, table_options: TableOptions, *, has_bars: bool
+) -> Iterator[str]:
     if not status.pools:
         return
     ranked = sorted(status.pools, key=lambda pool: (-pool.usd_per_hour, -pool.ready, pool.name))
     shown_pools = ranked[: table_options.max_rows]
-    rows = [_build_row(pool, priced=status.usd_per_hour is not None) for pool in shown_pools]
+    bar_columns = choose_bar_columns(table_options.width) if has_bars else 0
+    rows = [_build_row(pool, bar_columns, priced=status.usd_per_hour is not None) for pool in shown_pools]
     colors = ["" if pool.is_ready else "yellow" for pool in shown_pools]
     yield from render_table(_POOLS, rows, palette, table_options.width, colors=colors)
     yield from _render_omitted_count(len(ranked) - len(shown_pools), "more NodePool", palette, "")
 
 
-def _build_row(pool: PoolStatus, *, priced: bool) -> tuple[str, ...]:
+def _build_row(pool: PoolStatus, bar_columns: int, *, priced: bool) -> tuple[str, ...]:
     kinds = ", ".join(f"{number} {kind}" for kind, number in pool.by_capacity)
     by_usage = sorted(pool.limits, key=lambda limit: (limit[1] / limit[2] if limit[2] else 1.0, limit[0]))
     limit_texts = [
@@ -131,17 +148,17 @@ def _build_row(pool: PoolStatus, *, priced: bool) -> tuple[str, ...]:
         pool.name,
         *(str(number or "-") for number in (pool.ready, pool.in_flight, pool.deleting)),
         kinds or "-",
-        *(_format_share(pool, name) for name in (CPU, MEMORY)),
+        *(_format_share(pool, name, bar_columns) for name in (CPU, MEMORY)),
         f"{pool.usd_per_hour:.4f}" if priced else "-",
         limit_texts[-1] if limit_texts else "-",
     )
 
 
-def _format_share(pool: PoolStatus, name: str) -> str:
+def _format_share(pool: PoolStatus, name: str, bar_columns: int) -> str:
     allocatable = pool.allocatable[name]
-    return (
-        f"{100 * pool.requested[name] / allocatable:.0f}% of {format_amount(name, allocatable)}" if allocatable else "-"
-    )
+    if not allocatable:
+        return "-"
+    return f"{draw_percent(pool.requested[name] / allocatable, bar_columns)} of {format_amount(name, allocatable)}"
 
 
 def _render_pending_pods(status: FleetStatus, palette: Palette, table_options: TableOptions) -> Iterator[str]:

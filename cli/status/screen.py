@@ -89,7 +89,7 @@ def _list_read_errors(observation: Observation) -> list[str]:
     return [*planning_input.read_errors, *map(planning_input.describe_problem, cluster.problems)]
 
 
-def _render_status(observation: Observation, args: argparse.Namespace) -> str:
+def _render_status(observation: Observation, args: argparse.Namespace, *, has_bars: bool = False) -> str:
     planning_input, cluster, installation = observation
     cluster_state = ClusterState(cluster)
     money = _read_money_policy(args, installation)
@@ -101,7 +101,7 @@ def _render_status(observation: Observation, args: argparse.Namespace) -> str:
         return encode_output(document, args.output)
     table_options = TableOptions(width=None if args.wide else get_terminal_width(sys.stdout), is_whole=args.is_whole)
     notes = [f"note: {note}{INSTALL_HINT if NOT_INSTALLED_TEXT in note else ''}\n" for note in planning_input.notes]
-    page = render_status(fleet_status, installation, choose_palette(sys.stdout), table_options)
+    page = render_status(fleet_status, installation, choose_palette(sys.stdout), table_options, has_bars=has_bars)
     return "".join([page, *(["\n"] if notes else []), *notes])
 
 
@@ -118,7 +118,7 @@ def _read_money_policy(args: argparse.Namespace, installation: Installation | No
 
 def draw_status(args: argparse.Namespace, observation: Observation, view: "Viewport") -> "DrawnPage":
     """Return the visible lines and the last possible first line; read errors come last."""
-    lines = [*_render_status(observation, args).splitlines(), *_list_read_errors(observation)]
+    lines = [*_render_status(observation, args, has_bars=True).splitlines(), *_list_read_errors(observation)]
     last = max(0, len(lines) - view.lines)
     return lines[min(view.first, last) :], last
 

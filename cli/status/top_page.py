@@ -1,6 +1,6 @@
 """The nodes as a table of any width, and as JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -9,13 +9,14 @@ import msgspec
 from cli.facts.installation import Installation
 from cli.facts.installation_page import render_installation_concerns
 from cli.pause.text import render_pauses
+from cli.status.fleet_bars import draw_fleet_bars
 from cli.status.node_rows import NodeRow
-from cli.terminal.bars import draw_share_bar
+from cli.terminal.bars import choose_bar_columns, draw_percent
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, truncate_text
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
-from shared.model.core.resources import CPU, MEMORY, build_resources, format_amount, format_quantities
+from shared.model.core.resources import CPU, MEMORY, build_resources, format_quantities
 from shared.model.core.units import HOURS_PER_MONTH, format_instant
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.pauses import list_active_pauses
@@ -35,9 +36,6 @@ BAR_TABLE: Final = msgspec.structs.replace(
     droppable=("ZONE", "NODEPOOL", "CAPACITY", "TYPE", "BLOCKED BY", "AGE", "PODS", "MEM"),
 )
 """The table of a terminal, where CPU and memory are bars."""
-_COLUMNS_BY_TERMINAL_WIDTH: Final = ((140, 12), (100, 8), (0, 5))
-"""The columns of a bar, by the minimum width of the terminal."""
-_MAX_FLEET_BAR_COLUMNS: Final = 20
 _COLORS_BY_STATE: Final = {"deleting": "yellow", "in-flight": "cyan", "not ready": "red", "drifted": "yellow"}
 
 
@@ -85,7 +83,7 @@ def render_top(
 
     With *has_bars*, for terminals, CPU and memory are bars; with *has_fleet_bars*, also those of all nodes.
     """
-    bar_columns = _choose_bar_columns(width) if has_bars else 0
+    bar_columns = choose_bar_columns(width) if has_bars else 0
     active_pauses, _ = list_active_pauses(cluster)
     warning_lines = [
         *render_installation_concerns(installation, cluster.taken_at, palette, width),
@@ -97,27 +95,9 @@ def render_top(
     layout = BAR_TABLE if has_bars else NODES_TABLE
     table_lines = render_table(layout, cells, palette, width, colors=colors, shown_rows=shown_rows)
     summary_line = truncate_text(format_fleet_summary(cluster, rows), width)
-    bar_lines = [truncate_text(line, width) for line in _draw_fleet_bars(rows)] if has_fleet_bars else []
+    amounts = {CPU: [row.cpu for row in rows], MEMORY: [row.memory for row in rows]}
+    bar_lines = draw_fleet_bars(amounts, width) if has_fleet_bars else []
     return [palette.colorize("bold", summary_line), *bar_lines, *warning_lines, *table_lines]
-
-
-def _choose_bar_columns(width: int | None) -> int:
-    return next(columns for min_width, columns in _COLUMNS_BY_TERMINAL_WIDTH if width is None or width >= min_width)
-
-
-def _draw_fleet_bars(rows: Sequence[NodeRow]) -> Iterator[str]:
-    """Yield the requested share of all CPUs and of all memory."""
-    amounts = ((CPU, [row.cpu for row in rows]), (MEMORY, [row.memory for row in rows]))
-    for name, pairs in amounts:
-        requested, allocatable = (sum(pair[position] for pair in pairs) for position in (0, 1))
-        if allocatable:
-            text = f"{format_amount(name, requested)} of {format_amount(name, allocatable)} requested"
-            yield f"{name:<7} {_draw_share(requested / allocatable, _MAX_FLEET_BAR_COLUMNS)}  {text}"
-
-
-def _draw_share(share: float, bar_columns: int) -> str:
-    percent = f"{100 * share:.0f}%"
-    return f"{draw_share_bar(share, bar_columns)} {percent:>4}" if bar_columns else percent
 
 
 def format_short_age(passed: timedelta | None) -> str:
@@ -141,8 +121,8 @@ def _build_cells(row: NodeRow, name: str, width: int | None, bar_columns: int) -
         row.zone or "-",
         row.pool or "-",
         f"{row.usd_per_hour:.4f}" if row.usd_per_hour else "-",
-        _draw_share(row.cpu_share, bar_columns),
-        _draw_share(row.memory_share, bar_columns),
+        draw_percent(row.cpu_share, bar_columns),
+        draw_percent(row.memory_share, bar_columns),
         str(row.pods),
         format_short_age(row.age),
         f"{reason}: {message}" if reason and width is None else reason,

@@ -19,32 +19,17 @@ SERVER_DOCUMENT: Final = b'{"server": true}'
 FLEET_TEMPLATE: Final = "ui/fleet_page.html.jinja"
 
 
-class PageAssets:
-    """The script and the style of the page."""
-
-    def __init__(self, folder: Path | None = None) -> None:
-        """Read the assets in *folder*, by default those that `make ui` writes.
-
-        Raises:
-            InputError: They are not built; the message says how to build them.
-        """
-        self.script, self.style = (_read_asset((folder or ASSET_FOLDER) / name) for name in ("fleet.js", "fleet.css"))
-
-
-def _read_asset(path: Path) -> str:
+def _read_asset(name: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return (ASSET_FOLDER / name).read_text(encoding="utf-8")
     except OSError:
-        raise InputError(
-            f"{path.name} is not built: run `make ui` in the checkout (it needs Node.js 22 or 24)"
-        ) from None
+        raise InputError(f"{name} is not built: run `make ui` in the checkout (it needs Node.js 22 or 24)") from None
 
 
 def render_fleet_page(
     title: str,
     body: bytes = SERVER_DOCUMENT,
     *,
-    assets: PageAssets | None = None,
     template: str = FLEET_TEMPLATE,
     extra_style: str = "",
     **values: Any,  # noqa: ANN401 - the values of *template*
@@ -56,8 +41,7 @@ def render_fleet_page(
     Raises:
         InputError: The script or the style is not built.
     """
-    assets = assets or PageAssets()
-    script, style = assets.script, assets.style + extra_style
+    script, style = _read_asset("fleet.js"), _read_asset("fleet.css") + extra_style
     return render_template(
         template,
         title=title,

@@ -60,7 +60,14 @@ class FleetBuilder:
         self.reasons: list[dict[str, Any]] = []
         self.pools: list[dict[str, Any]] = []
         self.series: list[dict[str, Any]] = []
-        self.source = {"kind": kind, "cluster": "demo", "title": title, "live": False, "timeZone": "UTC"}
+        self.source = {
+            "kind": kind,
+            "cluster": "demo",
+            "title": title,
+            "live": False,
+            "timeZone": "UTC",
+            "notes": ["A fleet of the tests of the page.", "Prices are synthetic."],
+        }
 
     def intern(self, text: str) -> int:
         """Return the index of *text* in the strings."""

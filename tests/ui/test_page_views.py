@@ -87,7 +87,7 @@ def test_click_on_a_node_explains_it_with_links(open_page: OpenPage, small_page:
     expect(panel).to_contain_text("cheapest of 475 matching instance types")
     expect(panel).to_contain_text("PodDisruptionBudget shop/web allows no eviction")
     expect(panel.locator(".alternatives")).to_contain_text("c7g.4xlarge")
-    expect(panel.locator(".alternatives")).to_contain_text("+6 %")
+    expect(panel.locator(".alternatives")).to_contain_text("+6%")
     panel.get_by_role("button", name="shop/web-00000").click()
     expect(panel.get_by_role("heading", name="shop/web-00000")).to_be_visible()
     expect(panel).to_contain_text("scheduled to")
@@ -157,6 +157,30 @@ def test_phone_has_all_views_without_horizontal_scrolling(open_page: OpenPage, s
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
     for selector in (".map", ".side", ".chart", ".player", ".legend"):
         expect(page.locator(selector).first).to_be_attached()
+    for selector in (".track", ".now"):
+        box = page.locator(selector).bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= PHONE[0]
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
+def test_map_legend_and_caption_fit_above_the_timeline(
+    open_page: OpenPage, small_page: Path, size: tuple[int, int]
+) -> None:
+    page = open_page(small_page, at=to_ms(700), size=size)
+    player = page.locator(".player").bounding_box()
+    assert player is not None
+    for selector in (".map", ".legend", ".caption"):
+        box = page.locator(selector).bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= player["y"], selector
+
+
+def test_remarks_about_the_data_take_one_line(open_page: OpenPage, small_page: Path) -> None:
+    page = open_page(small_page, size=(1280, 800))
+    notes = page.locator(".header .notes").bounding_box()
+    assert notes is not None
+    assert notes["height"] < 24
 
 
 def test_local_time_and_theme_are_switched(open_page: OpenPage, small_page: Path) -> None:

@@ -17,25 +17,36 @@ export interface WhatIfAnswer {
   errors: string[];
 }
 
+/** An event of a live source. If the version is new, the document changed in more than its end. */
+interface FleetEvent {
+  version: number;
+  end: number;
+}
+/** What a live source has: a new document, or the same one at a later time. */
+export type FleetUpdate = { document: FleetDocument } | { end: number };
+
 export class Server {
+  /** The version of the document that was fetched last. */
+  private version = "";
   constructor(private readonly token: string) {}
 
   async fetchFleet(): Promise<FleetDocument> {
-    return readDocument(await this.request("./api/fleet"));
+    const { value, headers } = await this.request("./api/fleet");
+    this.version = headers.get("X-Joiner-Version") ?? "";
+    return readDocument(value);
   }
   async explain(kind: string, name: string): Promise<Explanation> {
-    return (await this.request(`./api/explain?${new URLSearchParams({ kind, name })}`)) as Explanation;
+    return (await this.request(`./api/explain?${new URLSearchParams({ kind, name })}`)).value as Explanation;
   }
   async fetchNodePools(): Promise<Record<string, string>> {
-    const pools = await this.request("./api/node-pools");
-    return ((pools as { nodePools?: Record<string, string> }).nodePools ?? pools) as Record<string, string>;
+    return ((await this.request("./api/node-pools")).value as { nodePools: Record<string, string> }).nodePools;
   }
-  async whatIf(nodePools: string, prices: Record<string, number>): Promise<WhatIfAnswer> {
-    return (await this.request("./api/what-if", { nodePools, prices })) as WhatIfAnswer;
+  async whatIf(nodePools: Record<string, string>, prices: Record<string, number>): Promise<WhatIfAnswer> {
+    return (await this.request("./api/what-if", { nodePools, prices })).value as WhatIfAnswer;
   }
 
-  /** Call *update* with each new document until the page closes; connects again after errors. */
-  async listen(update: (document: FleetDocument) => void, report: (isConnected: boolean) => void): Promise<void> {
+  /** Call *update* with each new document or end until the page closes; connects again after errors. */
+  async listen(update: (update: FleetUpdate) => void, report: (isConnected: boolean) => void): Promise<void> {
     for (;;) {
       try {
         const response = await fetch("./api/events", { headers: this.headers() });
@@ -48,15 +59,16 @@ export class Server {
       await new Promise((resolve) => setTimeout(resolve, 3000));
     }
   }
-  private async receive(data: string, update: (document: FleetDocument) => void): Promise<void> {
-    const value = JSON.parse(data) as object;
-    update("format" in value ? readDocument(value) : await this.fetchFleet());
+  private async receive(data: string, update: (update: FleetUpdate) => void): Promise<void> {
+    const { version, end } = JSON.parse(data) as FleetEvent;
+    if (String(version) !== this.version) update({ document: await this.fetchFleet() });
+    update({ end });
   }
 
   private headers(): Record<string, string> {
     return { "X-Joiner-Token": this.token };
   }
-  private async request(url: string, body?: unknown): Promise<unknown> {
+  private async request(url: string, body?: unknown): Promise<{ value: unknown; headers: Headers }> {
     const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
     const response = await fetch(url, { ...options, headers: { ...this.headers(), "Content-Type": "application/json" } });
     const value: unknown = await response.json().catch(() => null);
@@ -64,7 +76,7 @@ export class Server {
       const message = (value as { error?: string } | null)?.error;
       throw new Error(message ?? `The server answered ${response.status}. To fix: look at the terminal of joiner ui.`);
     }
-    return value;
+    return { value, headers: response.headers };
   }
 }
 

@@ -5,7 +5,7 @@ import { buildCharts } from "../src/charts/specs";
 import { FORMAT, readDocument } from "../src/document/format";
 import { parseEvent } from "../src/server";
 import { deriveTables } from "../src/state/derived";
-import { withoutNumber } from "../src/view/caption";
+import { repeats, withoutNumber } from "../src/view/caption";
 import { decisionMatches } from "../src/view/decision_list";
 import { findMarkerTime } from "../src/view/keys";
 import { DEFAULT_MAP, readLink, writeLink } from "../src/view/link";
@@ -89,4 +89,9 @@ test("prices of what-if are read line by line", () => {
 test("server-sent events have a name and data", () => {
   assert.deepEqual(parseEvent("event: fleet\ndata: {\ndata: }"), { name: "fleet", data: "{\n}" });
   assert.deepEqual(parseEvent(": comment"), { name: "message", data: "" });
+});
+
+test("the subtitle leaves out a reason that repeats the title", () => {
+  assert.ok(repeats("Node a launched: m5.large spot in us-east-1c, $0.0400/h", "m5.large, spot, in us-east-1c, $0.0400/h"));
+  assert.ok(!repeats("Node a launched: m5.large spot", "cheapest of 3 instance types"));
 });

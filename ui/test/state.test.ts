@@ -3,10 +3,11 @@ import { test } from "node:test";
 import { ColumnReplay, countUntil } from "../src/state/column_replay";
 import { deriveTables, evictionReason } from "../src/state/derived";
 import { ABSENT, FleetState } from "../src/state/fleet_state";
+import { extendDocument } from "../src/state/live";
 import { StepRecorder, valuesAt } from "../src/state/step_table";
 import { playStep, chooseSpeed } from "../src/state/clock";
 import { countByInterval, quantile } from "../src/state/buckets";
-import { at, buildFleet } from "./fixture";
+import { at, buildDocument, buildFleet } from "./fixture";
 
 test("binary search counts the times until t, including t", () => {
   const times = [1, 3, 3, 7];
@@ -101,4 +102,17 @@ test("a span plays in at most the wished time", () => {
   assert.equal(chooseSpeed(40 * 60_000, 150_000), 20);
   assert.equal(chooseSpeed(86_400_000, 90_000), 1800);
   assert.equal(chooseSpeed(0, 90_000), 1);
+});
+
+test("a document that only gets older costs what its nodes cost at its end", () => {
+  const document = buildDocument();
+  document.nodes.end[0] = null;
+  const later = extendDocument(document, at(100 + 3600));
+  assert.equal(later.end, at(3700));
+  assert.equal(later.totals.costUsd, 1.1);
+  assert.equal(later.totals.savedUsd, null);
+  assert.equal(extendDocument(document, at(100)), document);
+  const series = [{ id: "usdPerHour.withoutCommands", title: "", unit: "USD/h", stack: null, t: [at(0)], v: [0.3], step: true }];
+  const saving = { ...document, series, totals: { ...document.totals, savedUsd: 2 } };
+  assert.ok(Math.abs(extendDocument(saving, at(100 + 1800)).totals.savedUsd! - 2.1) < 1e-9);
 });

@@ -12,7 +12,7 @@ test("numbers have one form with their unit", () => {
   assert.deepEqual([512, 7680, 204800].map(formatMemory), ["512 MiB", "7.5 GiB", "200 GiB"]);
   assert.deepEqual([8000, 92_000, 46 * 60_000, 192 * 60_000, 52 * 3_600_000].map(formatDuration), ["8s", "1m32s", "46m", "3h12m", "2d4h"]);
   assert.deepEqual([countOf(1, "pod"), countOf(7, "pod")], ["1 pod", "7 pods"]);
-  assert.deepEqual([formatPercent(1, 4), formatPercent(1, 0)], ["25 %", "–"]);
+  assert.deepEqual([formatPercent(1, 4), formatPercent(1, 0)], ["25%", "–"]);
   assert.deepEqual([formatValue(2, "vCPU"), formatValue(90, "s"), formatValue(null, "pods"), formatValue(1234, "pods")], ["2 vCPU", "1m30s", "unknown", "1,234"]);
 });
 

@@ -6,12 +6,12 @@ from typing import Final, cast, get_args
 
 from cli.explain.node_records import NodeRecord
 from cli.fleet.decisions.decision_titles import build_decision_title, build_offering_text
+from cli.fleet.decisions.disruption_commands import get_command, group_phases, list_phase_lines, merge_phases
 from cli.fleet.decisions.object_index import ObjectIndex
 from cli.fleet.document.fleet_decisions import DecisionKind, FleetDecision, FleetMarker, MarkerKind
 from cli.fleet.document.json_format import convert_to_milliseconds
 from cli.journal.journal import Cycle
 from cli.journal.journal_decisions import JournalDecision, list_journal_decisions
-from shared.model.core.formatting import format_usd_per_hour
 
 _REPLAYABLE_FUNCTIONS: Final = ("provision", "disrupt", "interrupt", "lifecycle", "catalog")
 _MAX_LISTED_PODS: Final = 20
@@ -25,19 +25,24 @@ _MARKER_KIND_BY_DECISION_KIND: Final[dict[DecisionKind, MarkerKind]] = {
 def build_fleet_decisions(
     cycles: Iterable[Cycle], index: ObjectIndex, records: Sequence[NodeRecord], replay_source: str
 ) -> list[FleetDecision]:
-    """Return the decisions, oldest first; *replay_source* is the value of ``--journal``, "" if there is none."""
+    """Return the decisions, oldest first; *replay_source* is the value of ``--journal``, "" if there is none.
+
+    The phases of a disruption command are one decision, at the time of the first phase.
+    """
     records_by_name = {name: record for record in records for name in record.list_names()}
     return [
-        _build_decision(decision, index, records_by_name, replay_source) for decision in list_journal_decisions(cycles)
+        _build_decision(phases, index, records_by_name, replay_source)
+        for phases in group_phases(list_journal_decisions(cycles))
     ]
 
 
 def _build_decision(
-    decision: JournalDecision,
+    phases: Sequence[JournalDecision],
     index: ObjectIndex,
     records_by_name: Mapping[tuple[str, str], NodeRecord],
     replay_source: str,
 ) -> FleetDecision:
+    decision = merge_phases(phases)
     entry = decision.cycle.entry
     return FleetDecision(
         t=convert_to_milliseconds(entry.at),
@@ -45,7 +50,7 @@ def _build_decision(
         function=entry.function,
         kind=cast("DecisionKind", decision.kind if decision.kind in get_args(DecisionKind) else "other"),
         title=build_decision_title(decision, records_by_name),
-        lines=tuple(_list_lines(decision)),
+        lines=tuple(_list_lines(decision, phases)),
         nodes=index.find_nodes(decision.objects, entry.at),
         pods=index.find_pods(decision.objects, entry.at),
         saves_usd_per_hour=decision.saves_usd_per_hour,
@@ -53,16 +58,15 @@ def _build_decision(
     )
 
 
-def _list_lines(decision: JournalDecision) -> Iterator[str]:
+def _list_lines(decision: JournalDecision, phases: Sequence[JournalDecision]) -> Iterator[str]:
     if decision.reason:
         yield decision.reason
     pods = [name for kind, name in decision.objects if kind == "Pod"]
     if pods:
         listed_pods = ", ".join(pods[:_MAX_LISTED_PODS])
         yield f"pods: {listed_pods}" + (f" and {len(pods) - _MAX_LISTED_PODS} more" if pods[_MAX_LISTED_PODS:] else "")
-    if decision.saves_usd_per_hour:
-        yield f"saves {format_usd_per_hour(decision.saves_usd_per_hour)}"
-    yield decision.summary
+    yield from list_phase_lines(phases)
+    yield f"command {command}" if (command := get_command(decision)) else decision.summary
     yield f"function {decision.cycle.entry.function}, invoked by {decision.cycle.entry.trigger}"
 
 

@@ -21,7 +21,8 @@ _PHASES: Final = {
     "DONE": "done",
     "ROLLED_BACK": "rolled back",
 }
-_PHASES_WITH_SAVINGS: Final = ("PROPOSED", "DONE")
+_PHASES_WITH_SAVINGS: Final = ("", "PROPOSED", "DONE")
+""""" is all phases together."""
 _REASON_TEXTS: Final = {
     "spot_interrupted": "Spot interruption",
     "empty": "it is empty",
@@ -95,9 +96,9 @@ def _is_short(reason: str) -> bool:
 
 
 def _build_command_title(decision: JournalDecision, records_by_name: RecordsByName) -> str:
-    """Return the title of a phase of a disruption command, such as "Consolidation proposed: replace 2 nodes ..."."""
+    """Return the title of a disruption command or a phase of it, such as "Consolidation: replace 2 nodes ..."."""
     name = _COMMAND_NAMES.get(decision.kind, "Disruption")
-    phase = _PHASES.get(decision.step, decision.step.lower())
+    phase = f" {describe_phase(decision.step)}" if decision.step else ""
     node_names = [name for kind, name in decision.objects if kind == "Node"]
     claims = [name for kind, name in decision.objects if kind == "NodeClaim"]
     nodes_text = format_count(len(node_names), "node")
@@ -110,7 +111,12 @@ def _build_command_title(decision: JournalDecision, records_by_name: RecordsByNa
     savings = decision.saves_usd_per_hour
     if savings and decision.step in _PHASES_WITH_SAVINGS:
         effect += f", saves {format_usd_per_hour(savings)}"
-    return f"{name} {phase}: {effect}"
+    return f"{name}{phase}: {effect}"
+
+
+def describe_phase(step: str) -> str:
+    """Return the phase *step* of a disruption command as a word or two."""
+    return _PHASES.get(step, step.lower())
 
 
 def _describe_replacements(claims: list[str], records_by_name: RecordsByName) -> str:

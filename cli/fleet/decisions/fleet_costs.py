@@ -14,7 +14,7 @@ from cli.fleet.recording.fleet_recorder import RecordedNode, RecordedPod
 from cli.journal.evictions import iterate_evictions
 from shared.decide.disruption.pauses import SUCCESSFUL_PHASES
 
-COMPARED_WITH: Final = "no disruption (the same nodes, kept)"
+COMPARED_WITH: Final = "no disruption commands"
 _ONE_HOUR: Final = timedelta(hours=1)
 _MAX_WAIT_POINTS: Final = 60
 _MIN_WAIT_WINDOW_SECONDS: Final = 60

@@ -1,6 +1,7 @@
 """Why each node exists and why it is kept: the answers of `joiner explain`, alternatives and verdicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from cli.explain.answers import explain_node_record
 from cli.explain.evidence import Evidence
@@ -12,6 +13,9 @@ from cli.fleet.recording.fleet_recorder import RecordedNode
 from shared.model.decisions.disruption_verdict import SILENT_REASONS
 from shared.report.journal.journal import DecisionNote
 from shared.state.node_prices import PriceList
+
+_NAMES: Final = "names"
+"""The answer that the page does not need: names and times are in other parts of the document."""
 
 
 def build_node_explanations(
@@ -64,7 +68,12 @@ def _explain_node(
 ) -> NodeWhy:
     node = recorded_node.node
     answers = explain_node_record(evidence, record) if record is not None and record.asked_at is not None else ()
-    lines = tuple(f"{answer.question}: {sentence}" for answer in answers for sentence in answer.sentences)
+    lines = tuple(
+        f"{answer.question}: {sentence}"
+        for answer in answers
+        if answer.question != _NAMES
+        for sentence in answer.sentences
+    )
     return NodeWhy(
         lines=lines,
         alternatives=finder.find_alternatives(node.node_claim) if node.node_claim is not None else (),

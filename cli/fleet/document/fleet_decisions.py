@@ -13,6 +13,7 @@ DecisionKind: TypeAlias = Literal[
     "expire",
     "interrupt",
     "repair",
+    "evict",
     "refuse",
     "fault",
     "deploy",
@@ -31,7 +32,8 @@ class FleetDecision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     function: str
     """provision, lifecycle, disrupt, interrupt, catalog, or the source of an event of a simulation."""
     kind: DecisionKind
-    """launch, terminate, consolidate, drift, empty, expire, interrupt, repair, refuse, fault, deploy or other."""
+    """launch, terminate, consolidate, drift, empty, expire, interrupt, repair, evict, refuse, fault, deploy or
+    other."""
     title: str
     """One line."""
     lines: tuple[str, ...] = ()
@@ -80,7 +82,7 @@ class NodeWhy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why a node exists with its instance type, and what prevents its removal."""
 
     lines: tuple[str, ...] = ()
-    """The answers of `joiner explain node`, without the history."""
+    """The answers of `joiner explain node`, without names and history."""
     alternatives: tuple[OfferingAlternative, ...] = ()
     """The cheapest offerings that the NodeClaim allows, one for each instance type, cheapest first."""
     blocked_by: tuple[str, ...] = ()

@@ -44,6 +44,8 @@ class FleetRecorder:
         """Start without nodes and pods."""
         self.nodes: list[RecordedNode] = []
         self.pods: list[RecordedPod] = []
+        self.change_count = 0
+        """Grows with each change: an observation that differs in nothing adds nothing."""
         self._index_by_key: dict[str, int] = {}
         """Of the nodes that exist, by their key."""
         self._index_by_node_name: dict[str, int] = {}
@@ -58,9 +60,12 @@ class FleetRecorder:
         index = self._find_node(node)
         if index is None:
             index = len(self.nodes)
+            self.change_count += 1
             self.nodes.append(RecordedNode(node=node, started_at=node.created_at or at, last_seen_at=at, states=[]))
         recorded_node = self.nodes[index]
-        recorded_node.node = _merge_node(recorded_node.node, node)
+        merged_node = _merge_node(recorded_node.node, node)
+        self.change_count += merged_node != recorded_node.node
+        recorded_node.node = merged_node
         self._index_by_key[node.key] = index
         if node.name != node.claim:
             self._index_by_node_name[node.name] = index
@@ -80,6 +85,7 @@ class FleetRecorder:
             recorded_node.states.pop()
         if not recorded_node.states or recorded_node.states[-1][1] != state:
             recorded_node.states.append((at, state))
+            self.change_count += 1
 
     def remove_node(self, at: datetime, key: str) -> None:
         """Record that the node with *key* is gone at *at*; a node that was not observed is ignored."""
@@ -98,8 +104,10 @@ class FleetRecorder:
             self._pod_index_by_key[pod.key] = index
             self._pod_keys_by_name.setdefault(f"{pod.namespace}/{pod.name}", []).append(pod.key)
             started_at = min(pod.created_at or at, at)
+            self.change_count += 1
             self.pods.append(RecordedPod(pod=pod, started_at=started_at, places=[(started_at, NO_NODE)]))
         recorded_pod = self.pods[index]
+        self.change_count += pod != recorded_pod.pod
         recorded_pod.pod = pod
         recorded_pod.was_unschedulable |= pod.was_unschedulable
         recorded_pod.running_since = recorded_pod.running_since or pod.running_since
@@ -123,6 +131,7 @@ class FleetRecorder:
     def _add_place(self, recorded_pod: RecordedPod, at: datetime, place: int) -> None:
         if recorded_pod.places[-1][1] != place:
             recorded_pod.places.append((at, place))
+            self.change_count += 1
 
     def _get_node_index(self, at: datetime, node_name: str) -> int:
         """Return the index of the Node; a Node that was not observed is added without properties."""

@@ -28,8 +28,11 @@ class FleetHistory:
         self.journal = journal
         self.cluster: ClusterSnapshot | None = None
         """The newest observation: of a cluster, else the newest snapshot of the journal."""
-        self.read_error = ""
-        """Why the cluster could not be read the last time; "" if it was read."""
+        self.version = 1
+        """Grows with each change of the document, except for its end and its totals, which grow with time."""
+        self._read_error = ""
+        self._keep_reasons: dict[str, str] = {}
+        """Why the nodes of an observed cluster are not disrupted, by the Node's name."""
         self._is_observed = False
         self._evidence: Evidence | None = None
         self._first_cluster: ClusterSnapshot | None = None
@@ -53,13 +56,29 @@ class FleetHistory:
 
     def observe(self, cluster: ClusterSnapshot, at: datetime) -> None:
         """Record *cluster* as it is at *at*."""
+        change_count = self._recorder.change_count
         record_snapshot(self._recorder, cluster, at)
-        self.cluster, self._is_observed, self._evidence = cluster, True, None
+        keep_reasons = _list_keep_reasons(cluster)
+        if (
+            self.cluster is None
+            or self._recorder.change_count != change_count
+            or self._keep_reasons != keep_reasons
+            or (self.cluster.node_pools, self.cluster.catalog) != (cluster.node_pools, cluster.catalog)
+        ):
+            self.version += 1
+        self.cluster, self._keep_reasons = cluster, keep_reasons
+        self._is_observed, self._evidence = True, None
         self._started_at = self._started_at or at
 
     def replace_journal(self, journal: Journal) -> None:
         """Use *journal*, which has newer cycles, for decisions; nodes and pods are observed in the cluster."""
+        self.version += [cycle.key for cycle in journal.cycles] != [cycle.key for cycle in self.journal.cycles]
         self.journal, self._evidence = journal, None
+
+    def report_read_error(self, message: str) -> None:
+        """Note why the cluster could not be read the last time; "" if it was read."""
+        self.version += message != self._read_error
+        self._read_error = message
 
     def build_evidence(self) -> Evidence:
         """Return what explanations can use."""
@@ -73,11 +92,6 @@ class FleetHistory:
         """Return the document of everything that was recorded until *now*."""
         cluster = self.cluster or ClusterSnapshot(taken_at=now)
         cluster_state = ClusterState(cluster)
-        keep_reasons = (
-            {row.name: ": ".join(filter(None, row.keep_reason)) for row in build_node_rows(cluster_state)}
-            if self._is_observed
-            else {}
-        )
         return build_fleet_document(
             FleetInputs(
                 source=FleetSource(
@@ -86,7 +100,7 @@ class FleetHistory:
                     title=self._title,
                     generated_at=convert_to_milliseconds(now),
                     live=is_live,
-                    notes=(*([self.read_error] if self.read_error else []), *self._notes),
+                    notes=(*([self._read_error] if self._read_error else []), *self._notes),
                 ),
                 start=self._started_at or now,
                 end=max(now, self._started_at or now),
@@ -95,7 +109,12 @@ class FleetHistory:
                 node_pools=cluster.node_pools,
                 evidence=self.build_evidence(),
                 price_list=cluster_state.price_list,
-                keep_reasons=keep_reasons,
+                keep_reasons=self._keep_reasons,
                 replay_source=self.journal.source,
             )
         )
+
+
+def _list_keep_reasons(cluster: ClusterSnapshot) -> dict[str, str]:
+    """Return why nodes are not disrupted now, by the Node's name."""
+    return {row.name: ": ".join(filter(None, row.keep_reason)) for row in build_node_rows(ClusterState(cluster))}

@@ -31,8 +31,19 @@ class FleetObservation(msgspec.Struct, frozen=True, kw_only=True):
     """None: unchanged."""
 
 
+class FleetUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """What an event tells the page: it fetches the document if the version is new, and else only extends its end."""
+
+    number: int
+    """Grows with each observation."""
+    version: int
+    """Grows with each change of the document, except for its end and its totals."""
+    end: int
+    """The time of the last observation."""
+
+
 class FleetFeed:
-    """The newest fleet document, and a number that grows with each change."""
+    """The newest fleet document, encoded when it is asked for, and a number that grows with each observation."""
 
     def __init__(
         self, history: FleetHistory, now: datetime, read: Callable[[], FleetObservation] | None = None
@@ -40,12 +51,12 @@ class FleetFeed:
         """Serve *history* as of *now*; *read* reads a live source again, None: the source does not change."""
         self._history, self._read = history, read
         self._condition = threading.Condition()
-        """Guards the document, its number and its time."""
-        self._history_lock = threading.Lock()
+        """Guards everything below."""
         self._stopped = threading.Event()
         self._number = 1
         self._now = now
-        self._body = self._encode(now)
+        self._encoded_document: tuple[int, bytes] | None = None
+        """The version of the last document that was asked for, and its JSON."""
         self._thread = threading.Thread(target=self._run, daemon=True) if read is not None else None
 
     @property
@@ -69,21 +80,26 @@ class FleetFeed:
         with self._condition:
             self._condition.notify_all()
 
-    def get_body(self) -> bytes:
-        """Return the fleet document as JSON."""
+    def get_document(self) -> tuple[int, bytes]:
+        """Return the version of the fleet document, and the document as JSON."""
         with self._condition:
-            return self._body
+            version = self._history.version
+            if self._encoded_document is None or self._encoded_document[0] != version:
+                document = self._history.build_document(self._now, is_live=self.is_live)
+                self._encoded_document = (version, encode_fleet_document(document))
+            return self._encoded_document
 
     def read_history(self, read: Callable[[FleetHistory], T]) -> T:
         """Return what *read* returns of the history, which does not change meanwhile."""
-        with self._history_lock:
+        with self._condition:
             return read(self._history)
 
-    def wait_for_change(self, last_number: int, seconds: float = HEARTBEAT_SECONDS) -> tuple[int, int]:
-        """Wait until the document is newer than *last_number*, at most *seconds*; return its number and its time."""
+    def wait_for_update(self, last_number: int, seconds: float = HEARTBEAT_SECONDS) -> FleetUpdate:
+        """Wait until there is a newer observation than *last_number*, at most *seconds*; return the newest."""
         with self._condition:
             self._condition.wait_for(lambda: self._number > last_number or self._stopped.is_set(), seconds)
-            return self._number, convert_to_milliseconds(self._now)
+            end = convert_to_milliseconds(self._now)
+            return FleetUpdate(number=self._number, version=self._history.version, end=end)
 
     def refresh_once(self) -> None:
         """Read the source once; if it cannot be read, the last document stays, with the error as a note."""
@@ -97,20 +113,15 @@ class FleetFeed:
             self._publish(observation, "")
 
     def _publish(self, observation: FleetObservation | None, read_error: str) -> None:
-        with self._history_lock:
-            self._history.read_error = read_error
+        with self._condition:
+            self._history.report_read_error(read_error)
             if observation is not None:
                 if observation.journal is not None:
                     self._history.replace_journal(observation.journal)
                 self._history.observe(observation.cluster, observation.at)
-            now = self._now if observation is None else observation.at
-            body = self._encode(now)
-        with self._condition:
-            self._now, self._body, self._number = now, body, self._number + 1
+                self._now = observation.at
+            self._number += 1
             self._condition.notify_all()
-
-    def _encode(self, now: datetime) -> bytes:
-        return encode_fleet_document(self._history.build_document(now, is_live=self.is_live))
 
     def _run(self) -> None:
         while not self._stopped.wait(REFRESH_INTERVAL_SECONDS):

@@ -15,7 +15,7 @@ import msgspec
 
 from cli.explain.evidence import UnknownObject
 from cli.terminal.errors import InputError
-from cli.ui.page import SERVER_DOCUMENT, PageAssets, render_fleet_page
+from cli.ui.page import render_fleet_page
 from cli.ui.server import request_checks as checks
 from cli.ui.server.explanations import build_explanation
 from cli.ui.server.fleet_feed import FleetFeed
@@ -28,6 +28,8 @@ LOOPBACK: Final = "127.0.0.1"
 REQUEST_TIMEOUT_SECONDS: Final = 30
 """A client that sends nothing for so long is disconnected."""
 MAX_EVENT_STREAMS: Final = 16
+VERSION_HEADER: Final = "X-Joiner-Version"
+"""The version of the document in a response: the page compares it with those of events."""
 _JSON: Final = "application/json; charset=utf-8"
 _SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -58,7 +60,7 @@ class FleetServer(ThreadingHTTPServer):
             InputError: the page's script is not built.
         """
         self.token, self.feed = token, feed
-        self.page = render_fleet_page(title, SERVER_DOCUMENT, assets=PageAssets()).encode()
+        self.page = render_fleet_page(title).encode()
         self.event_streams = BoundedSemaphore(MAX_EVENT_STREAMS)
         self.planning = Lock()
         """Held while a plan is computed: one at a time."""
@@ -90,7 +92,7 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
         self._serve(
             {
                 "/": self._send_page,
-                "/api/fleet": lambda _: self._send(HTTPStatus.OK, _JSON, self.server.feed.get_body()),
+                "/api/fleet": lambda _: self._send_document(),
                 "/api/events": lambda _: self._send_events(),
                 "/api/explain": self._send_explanation,
                 "/api/node-pools": lambda _: self._send_node_pools(),
@@ -115,6 +117,10 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
 
     def _send_page(self, _: dict[str, str]) -> None:
         self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page, _PAGE_POLICY)
+
+    def _send_document(self) -> None:
+        version, body = self.server.feed.get_document()
+        self._send(HTTPStatus.OK, _JSON, body, more_headers={VERSION_HEADER: str(version)})
 
     def _send_explanation(self, parameters: dict[str, str]) -> None:
         kind, name = parameters.get("kind", ""), parameters.get("name", "")
@@ -151,7 +157,7 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
         self._send_json(comparison)
 
     def _send_events(self) -> None:
-        """Send an event when the document changes, until the client or the server ends.
+        """Send an event after each observation, until the client or the server ends.
 
         The first event of a live source comes at once: the document can have changed since the page fetched it.
         """
@@ -160,12 +166,12 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
         try:
             self.close_connection = True
             self._send_headers(HTTPStatus.OK, "text/event-stream; charset=utf-8", _DATA_POLICY)
-            number = 0 if self.server.feed.is_live else self.server.feed.wait_for_change(0, 0)[0]
+            number = 0 if self.server.feed.is_live else self.server.feed.wait_for_update(0, 0).number
             while not self.server.feed.is_stopped:
-                last_number = number
-                number, since = self.server.feed.wait_for_change(last_number)
-                is_changed = number != last_number
-                event = f"event: fleet\ndata: {json.dumps({'since': since})}\n\n" if is_changed else ": idle\n\n"
+                update = self.server.feed.wait_for_update(number)
+                data = json.dumps({"version": update.version, "end": update.end})
+                event = f"event: fleet\ndata: {data}\n\n" if update.number != number else ": idle\n\n"
+                number = update.number
                 self.wfile.write(event.encode())
                 self.wfile.flush()
         except OSError:  # the page was closed
@@ -180,8 +186,15 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
         self.close_connection = True  # the body of a rejected request is not read
         self._send(status, _JSON, msgspec.json.encode({"error": message}))
 
-    def _send(self, status: HTTPStatus, content_type: str, body: bytes, policy: str = _DATA_POLICY) -> None:
-        self._send_headers(status, content_type, policy, {"Content-Length": str(len(body))})
+    def _send(
+        self,
+        status: HTTPStatus,
+        content_type: str,
+        body: bytes,
+        policy: str = _DATA_POLICY,
+        more_headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._send_headers(status, content_type, policy, {"Content-Length": str(len(body)), **(more_headers or {})})
         if self.command != "HEAD":
             self.wfile.write(body)
 
@@ -190,7 +203,6 @@ class FleetRequestHandler(BaseHTTPRequestHandler):
     ) -> None:
         self.send_response_only(status)
         headers = {
-            "Server": "joiner",
             "Content-Type": content_type,
             "Content-Security-Policy": policy,
             **_SECURITY_HEADERS,

@@ -7,8 +7,11 @@ import msgspec
 from msgspec.structs import replace
 
 from cli.cluster.live_cluster import group_running_labels
+from cli.convert.reading.remarks import format_path
+from cli.convert.validation.converted_objects import get_unknown_field_hint
+from cli.convert.validation.schema_checks import find_unknown_fields
 from cli.inputs.documents import iterate_objects, parse_documents
-from cli.inputs.manifests import parse_manifests
+from cli.inputs.manifests import Manifests, parse_manifests
 from cli.replay.changes import merge_node_pool
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType, Offering
 from shared.model.cluster import ClusterSnapshot
@@ -28,16 +31,21 @@ class WhatIfCluster(msgspec.Struct, frozen=True, kw_only=True):
     """Each names the object, the field and the fix."""
 
 
-def apply_node_pools(cluster: ClusterSnapshot, text: str) -> WhatIfCluster:
-    """Return *cluster* with exactly the NodePools of the YAML *text*."""
+def apply_node_pools(cluster: ClusterSnapshot, texts: Mapping[str, str]) -> WhatIfCluster:
+    """Return *cluster* with exactly the NodePools of the YAML *texts*, which are by the name of the NodePool."""
     errors: list[str] = []
-    documents = parse_documents(_EDITOR, text.encode(), errors.append)
+    documents = [
+        document
+        for name, text in texts.items()
+        for document in parse_documents(f"NodePool {name}", text.encode(), errors.append)
+    ]
     manifests = parse_manifests(iterate_objects(documents, errors.append), errors.append, group_running_labels(cluster))
     applied = build_snapshot_from_documents(manifests.objects, cluster.taken_at)
     for problem in applied.problems:
         location = manifests.locations.get((problem.kind, problem.name), _EDITOR)
         errors.append(f"{location}: {problem.kind} {problem.name}: {problem.message}")
     errors += _find_foreign_objects(manifests.locations)
+    errors += _find_unknown_fields(manifests)
     errors += _find_missing_node_classes(cluster, applied)
     if errors:
         return WhatIfCluster(cluster=cluster, errors=tuple(dict.fromkeys(errors)))
@@ -49,6 +57,17 @@ def _find_foreign_objects(locations: Mapping[tuple[str, str], str]) -> Iterator[
     for (kind, name), location in locations.items():
         if kind != "NodePool":
             yield f"{location}: {kind} {name}: only NodePools can be changed here: remove this object"
+
+
+def _find_unknown_fields(manifests: Manifests) -> Iterator[str]:
+    """Yield an error for each field that NodePools do not have: otherwise, a misspelled field would be ignored."""
+    for node_pool in manifests.objects:
+        if isinstance(node_pool, dict) and node_pool["kind"] == "NodePool":
+            name = node_pool["metadata"]["name"]
+            location = manifests.locations["NodePool", name]
+            for path, close in find_unknown_fields(node_pool):
+                hint = get_unknown_field_hint(path, close)
+                yield f"{location}: NodePool {name}: {format_path(path)}: unknown field: {hint}"
 
 
 def _find_missing_node_classes(cluster: ClusterSnapshot, applied: ClusterSnapshot) -> Iterator[str]:

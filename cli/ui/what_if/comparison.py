@@ -26,8 +26,8 @@ _MAX_LISTED_STEPS: Final = 20
 class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What the page sends."""
 
-    node_pools: str | None = None
-    """The YAML of all NodePools; null: unchanged."""
+    node_pools: dict[str, str] | None = None
+    """The YAML of all NodePools, by name; null: unchanged."""
     prices: dict[str, float] = {}
     """USD per hour by instance type, or by instance type and capacity type, like ``m5.large/spot``."""
 

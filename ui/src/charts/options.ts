@@ -1,13 +1,15 @@
 /** Options of a uPlot chart: round ticks, axis titles, stacks as bands. */
 import uPlot from "uplot";
 import { SERIES_COLORS, SURFACES, Theme } from "../map/palette";
+import { fontOf } from "../text/font";
 import { findTimeTicks, findValueTicks } from "../text/ticks";
 import { TimeZone, formatTick } from "../text/times";
 import { trimZeros } from "../text/units";
 import type { ChartSpec } from "./specs";
 
-export const CHART_HEIGHT = 190;
-const FONT = "11px Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+/** Charts are higher on a screen that would be half empty otherwise. */
+export const CHART_HEIGHT = globalThis.innerHeight >= 1600 ? 320 : 190;
+const FONT = fontOf(11);
 
 export interface Span {
   start: number;

@@ -1,13 +1,16 @@
 /** Draw the fleet map on a canvas. */
 import { isPresent } from "../state/fleet_state";
+import { fontOf } from "../text/font";
 import { countOf } from "../text/units";
 import { fitSquares } from "./cells";
 import { Box, GroupBox, HEADER } from "./layout";
 import { PENDING_COLOR, SURFACES } from "./palette";
 import { PodsByNode, Scene } from "./scene";
-import { FONT, PodPlaces, fitText, paintNode, tileBox } from "./tile";
+import { PodPlaces, fitText, paintNode, tileBox } from "./tile";
 
 type Context = CanvasRenderingContext2D;
+
+const MIN_OUTLINE_WIDTH = 40;
 
 /** Draws the map. After the first drawing of a scene, only the nodes that changed are drawn again. */
 export class MapPainter implements PodPlaces {
@@ -70,7 +73,7 @@ export class MapPainter implements PodPlaces {
     context.roundRect(x + 0.5, y + 0.5, group.width - 1, group.height - 1, 8);
     context.fill();
     context.stroke();
-    context.font = `600 12.5px ${FONT}`;
+    context.font = fontOf(12.5, 600);
     context.fillStyle = surface.text;
     context.fillText(fitText(context, group.label, group.width - 90), x + 10, y + 14);
   }
@@ -85,38 +88,31 @@ export class MapPainter implements PodPlaces {
     });
     layout.groups.forEach((group, i) => {
       if (counts[i] === this.drawnCounts[i]) return;
-      if (counts[i] === 0 || this.drawnCounts[i] === 0) this.paintInside(context, scene, group, counts[i] === 0 ? "no nodes now" : "");
       const [x, y] = [group.x + scene.originX, group.y + scene.originY];
-      context.font = `600 12.5px ${FONT}`;
+      context.font = fontOf(12.5, 600);
       const left = x + 18 + context.measureText(fitText(context, group.label, group.width - 90)).width;
       context.fillStyle = surface.group;
       context.fillRect(left - 1, y + 3, Math.max(0, x + group.width - left - 8), HEADER - 6);
-      context.font = `12px ${FONT}`;
+      context.font = fontOf(12);
       context.fillStyle = surface.muted;
-      context.fillText(countOf(counts[i], "node"), left, y + 14);
+      context.fillText(counts[i] === 0 ? "no nodes now" : countOf(counts[i], "node"), left, y + 14);
     });
     this.drawnCounts = counts;
   }
 
-  /** Clear a group below its header, and write *text* in its middle; all tiles of the group are drawn later. */
-  private paintInside(context: Context, scene: Scene, group: GroupBox, text: string): void {
-    const surface = SURFACES[scene.theme];
-    const [x, y] = [group.x + scene.originX, group.y + scene.originY];
-    context.fillStyle = surface.group;
-    context.fillRect(x + 2, y + HEADER, group.width - 4, group.height - HEADER - 3);
-    context.font = `12.5px ${FONT}`;
-    context.fillStyle = surface.muted;
-    const left = x + (group.width - context.measureText(text).width) / 2;
-    if (text) context.fillText(text, left, y + HEADER + (group.height - HEADER) / 2 - 6);
-  }
-
-  /** Clear the places of *nodes* in groups that have nodes. Nodes of equal size that follow each other share a place. */
+  /** Clear the places of *nodes*, and outline those that are large enough: a node is there at another time. */
   private clearSlots(context: Context, scene: Scene, nodes: number[]): void {
-    context.fillStyle = SURFACES[scene.theme].group;
+    const surface = SURFACES[scene.theme];
+    context.fillStyle = surface.group;
+    context.strokeStyle = surface.groupLine;
+    context.lineWidth = 1;
     for (const node of nodes) {
-      if (this.drawnCounts[scene.layout.groupOf[node]] === 0) continue;
       const { x, y, width, height } = tileBox(scene, node);
       context.fillRect(x, y, width, height);
+      if (width < MIN_OUTLINE_WIDTH || isPresent(scene.state.nodeStates[node])) continue;
+      context.beginPath();
+      context.roundRect(x + 0.5, y + 0.5, width - 1, height - 1, 5);
+      context.stroke();
     }
   }
 
@@ -133,10 +129,10 @@ export class MapPainter implements PodPlaces {
     context.roundRect(room.x + 0.5, room.y + 0.5, room.width - 1, room.height - 1, 8);
     context.stroke();
     context.setLineDash([]);
-    context.font = `600 12.5px ${FONT}`;
+    context.font = fontOf(12.5, 600);
     context.fillStyle = surface.text;
     context.fillText("Pending pods", room.x + 10, room.y + 14);
-    context.font = `12px ${FONT}`;
+    context.font = fontOf(12);
     context.fillStyle = surface.muted;
     const isHigh = room.height > room.width;
     context.fillText(String(pending.length), isHigh ? room.x + 10 : room.x + 114, isHigh ? room.y + 31 : room.y + 14);

@@ -1,4 +1,5 @@
 /** Draw the tile of a node with its pods. */
+import { fontOf } from "../text/font";
 import { formatUsdPerHour } from "../text/units";
 import { layOutCells } from "./cells";
 import type { Box } from "./layout";
@@ -8,7 +9,6 @@ import { PodsByNode, Scene, nodeCapacity, nodeUsage, podWeight } from "./scene";
 
 type Context = CanvasRenderingContext2D;
 
-export const FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const TEXT_WIDTH = 62;
 const PRICE_WIDTH = 128;
 const TEXT_HEADER = 20;
@@ -91,7 +91,7 @@ function paintPods(context: Context, scene: Scene, places: PodPlaces, node: numb
 function paintPodNames(context: Context, scene: Scene, places: PodPlaces, node: number, cells: Float32Array): void {
   const { fleet } = scene.state;
   const first = places.byNode.offsets[node];
-  context.font = `11px ${FONT}`;
+  context.font = fontOf(11);
   context.fillStyle = SURFACES[scene.theme].onColor;
   for (let at = 0; at < cells.length; at += 4) {
     if (cells[at + 2] < 34 || cells[at + 3] < 18) continue;
@@ -125,7 +125,7 @@ function paintHeader(context: Context, scene: Scene, node: number, box: Box): vo
   const { fleet } = scene.state;
   const { nodes } = fleet.document;
   const surface = SURFACES[scene.theme];
-  context.font = `11px ${FONT}`;
+  context.font = fontOf(11);
   context.fillStyle = surface.muted;
   let taken = 0;
   if (box.width >= PRICE_WIDTH && nodes.price[node] != null) {
@@ -137,7 +137,7 @@ function paintHeader(context: Context, scene: Scene, node: number, box: Box): vo
     const place = [nodes.capacityType[node], nodes.zone[node]].map((index) => fleet.text(index)).filter(Boolean).join(" · ");
     context.fillText(fitText(context, place, box.width - 10), box.x + 6, box.y + 27);
   }
-  context.font = `600 11.5px ${FONT}`;
+  context.font = fontOf(11.5, 600);
   context.fillStyle = surface.text;
   context.fillText(fitText(context, fleet.text(nodes.instanceType[node]), box.width - taken - 10), box.x + 6, box.y + 12);
 }

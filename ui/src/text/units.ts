@@ -29,7 +29,7 @@ export function formatMemory(mebibytes: number): string {
   return `${gibibytes >= 100 ? Math.round(gibibytes).toLocaleString("en-US") : trimZeros(gibibytes, 1)} GiB`;
 }
 export function formatPercent(part: number, whole: number): string {
-  return whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–";
+  return whole > 0 ? `${Math.round((100 * part) / whole)}%` : "–";
 }
 export function countOf(count: number, noun: string): string {
   return `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;

@@ -7,6 +7,7 @@ import type { Server } from "../server";
 import { Clock, DEMO_PLAYBACK, chooseSpeed } from "../state/clock";
 import { deriveTables } from "../state/derived";
 import { FleetState } from "../state/fleet_state";
+import { extendDocument } from "../state/live";
 import type { TimeZone } from "../text/times";
 import { Charts } from "./charts";
 import { Page, PageContext } from "./context";
@@ -61,14 +62,16 @@ function useTheme(): [Theme, (theme: Theme) => void] {
   ];
 }
 
-/** The document, replaced by each one that the server sends. */
+/** The document, replaced or extended by each update of the server. */
 function useDocument(first: FleetDocument, server: Server | null, clock: Clock): [FleetDocument, boolean] {
   const [current, setCurrent] = useState(first);
   const [isConnected, setIsConnected] = useState(true);
   useEffect(() => {
     if (!server || !first.source.live) return;
     let shown = first;
-    void server.listen((next) => {
+    void server.listen((update) => {
+      const next = "document" in update ? update.document : extendDocument(shown, update.end);
+      if (next === shown) return;
       const follows = clock.t >= shown.end;
       shown = next;
       clock.start = next.start;

@@ -8,6 +8,13 @@ export function withoutNumber(title: string): string {
   return title.replace(/^\d+\.\s+/, "");
 }
 
+/** Return whether *title* has all words of *line*, as after "Node launched: m5.large spot". */
+export function repeats(title: string, line: string): boolean {
+  const words = (text: string) => text.toLowerCase().split(/[\s,;:()]+/).filter(Boolean);
+  const known = new Set(words(title));
+  return words(line).every((word) => known.has(word));
+}
+
 export function Caption() {
   const { fleet, select, zone } = usePage();
   const t = useTime(6);
@@ -40,7 +47,7 @@ export function Caption() {
             <button type="button" class="link" onClick={() => select(fleet.link("decision", index))}>
               {decision.title}
             </button>
-            {decision.lines.length > 0 && <span> {decision.lines[0]}</span>}
+            {decision.lines.length > 0 && !repeats(decision.title, decision.lines[0]) && <span> {decision.lines[0]}</span>}
           </>
         ) : (
           "No decisions yet. Press Play (space) to start."

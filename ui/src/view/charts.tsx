@@ -55,7 +55,8 @@ function Plot({ spec, visible, setHovered }: { spec: ChartSpec; visible: number[
     const span = { start: fleet.start, end: fleet.end };
     const lines = visible.map((line) => spec.lines[line]);
     const aligned = alignLines(lines, fleet.end);
-    const values = stackValues(aligned, lines.map((line) => line.isStacked));
+    const sums = stackValues(aligned, lines.map((line) => line.isStacked));
+    const values = spec.isBars ? sums.map((line) => line.map((value) => value || null)) : sums;
     const options = buildOptions(spec, visible, width, span, theme, zone);
     const plot = new uPlot(options, [aligned.t, ...values] as uPlot.AlignedData, ref.current);
     const line = document.createElement("div");

@@ -16,6 +16,7 @@ export const KIND_LABELS: Record<string, string> = {
   expire: "Expiration",
   interrupt: "Interruption",
   repair: "Repair",
+  evict: "Eviction",
   refuse: "Not possible",
   fault: "Failure",
   deploy: "Deployment",
@@ -82,7 +83,7 @@ export function DecisionList() {
               <time>{formatClock(decision.t, zone)}</time>
               <span class={`kind ${decision.function === "you" ? "you" : decision.kind}`}>{labelOf(decision)}</span>
               <span class="text">{decision.title}</span>
-              {!!decision.savesUsdPerHour && <span class="saves">saves {formatUsdPerHour(decision.savesUsdPerHour)}</span>}
+              {!!decision.savesUsdPerHour && !decision.title.includes("saves") && <span class="saves">saves {formatUsdPerHour(decision.savesUsdPerHour)}</span>}
             </button>
           </li>
         ))}

@@ -25,8 +25,10 @@ interface Geometry {
   height: number;
 }
 
-/** The height of the legend, the caption and the timeline below the map. */
-const BELOW = 248;
+/** The height of the legend, the caption and the timeline below the map; the legend of a narrow map has two lines. */
+const BELOW = 232;
+const LEGEND_LINE = 28;
+const WIDTH_OF_LEGEND = 950;
 
 function useGeometry(width: number, top: number): Geometry {
   const { fleet, map } = usePage();
@@ -38,7 +40,7 @@ function useGeometry(width: number, top: number): Geometry {
   }, []);
   return useMemo(() => {
     const isNarrow = width < NARROW;
-    const wished = isNarrow ? Math.max(260, viewport * 0.42) : Math.max(300, viewport - top - BELOW);
+    const wished = isNarrow ? Math.max(260, viewport * 0.42) : Math.max(300, viewport - top - BELOW - (width < WIDTH_OF_LEGEND ? LEGEND_LINE : 0));
     const groups = buildGroups(fleet, map.grouping, map.sizing);
     const originX = isNarrow ? 0 : ROOM_WIDTH + GAP;
     const originY = isNarrow ? ROOM_HEIGHT + GAP : 0;

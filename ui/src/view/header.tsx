@@ -24,11 +24,11 @@ export function Header({ setTheme, setZone, isConnected }: Props) {
           {source.cluster && <span>cluster {source.cluster} · </span>}
           {formatDay(fleet.start, zone)}
           {!fleet.isMoment && <span>, {formatDuration(fleet.end - fleet.start)}</span>}
-          {source.notes?.map((note) => <span key={note}> · {note}</span>)}
           {source.live && <span class={isConnected ? "live" : "live off"}>{isConnected ? "live" : "connection lost"}</span>}
         </p>
       </div>
       <Numbers />
+      {!!source.notes?.length && <p class="notes">{source.notes.join(" · ")}</p>}
       <div class="switches">
         <button type="button" onClick={() => setZone(zone === "utc" ? "local" : "utc")} title="Show times in UTC or in the time zone of this browser">
           {zone === "utc" ? "UTC" : "Local time"}

@@ -16,6 +16,9 @@ export function SidePanel() {
     if (selection) setTab("why");
     else setTab((before) => (before === "why" ? "decisions" : before));
   }, [selection]);
+  // What-if keeps its edits while other tabs are shown: it stays in the page once it was opened.
+  const wasWhatIfOpened = useRef(false);
+  wasWhatIfOpened.current ||= tab === "whatif";
   const content = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (tab !== "decisions" && content.current) content.current.scrollTop = 0;
@@ -47,7 +50,13 @@ export function SidePanel() {
         ))}
       </div>
       <div class="content" ref={content} id="side-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {tab === "decisions" ? <DecisionList /> : tab === "why" ? <Why /> : <WhatIf />}
+        {tab === "decisions" && <DecisionList />}
+        {tab === "why" && <Why />}
+        {wasWhatIfOpened.current && (
+          <div hidden={tab !== "whatif"}>
+            <WhatIf />
+          </div>
+        )}
       </div>
     </aside>
   );

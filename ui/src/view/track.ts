@@ -3,6 +3,7 @@ import type { Fleet } from "../document/fleet";
 import { PENDING_COLOR, SURFACES, Theme } from "../map/palette";
 import type { Derived } from "../state/derived";
 import type { StepTable } from "../state/step_table";
+import { fontOf } from "../text/font";
 
 export interface Track {
   fleet: Fleet;
@@ -51,7 +52,7 @@ export function paintTrack(context: Context, track: Track): void {
   context.globalAlpha = 1;
   context.fillStyle = surface.muted;
   context.strokeStyle = surface.groupLine;
-  context.font = "11px Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+  context.font = fontOf(11);
   context.textBaseline = "middle";
   track.ticks.forEach((t, i) => {
     context.beginPath();
@@ -66,7 +67,8 @@ export function paintTrack(context: Context, track: Track): void {
     const key = `${marker.kind} ${Math.round(x(marker.t) / 3)}`;
     if (drawn.has(key) || marker.kind === "act") continue;
     drawn.add(key);
-    paintMarker(context, marker.kind, x(marker.t), MARKERS / 2, MARKER_COLORS[marker.kind]?.[theme] ?? surface.muted);
+    const center = Math.min(width - 6, Math.max(6, x(marker.t)));
+    paintMarker(context, marker.kind, center, MARKERS / 2, MARKER_COLORS[marker.kind]?.[theme] ?? surface.muted);
   }
 }
 
@@ -83,7 +85,7 @@ function paintActs(context: Context, track: Track, x: (t: number) => number, bot
     if (right - left > 22) {
       context.globalAlpha = 0.9;
       context.fillStyle = SURFACES[track.theme].muted;
-      context.font = "600 10.5px Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+      context.font = fontOf(10.5, 600);
       context.textBaseline = "middle";
       context.fillText(String(i + 1), left + 5, MARKERS + 9);
     }

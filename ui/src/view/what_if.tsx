@@ -33,8 +33,9 @@ export function WhatIf() {
   const compute = async () => {
     setIsBusy(true);
     setError("");
+    setAnswer(null);
     try {
-      setAnswer(await server.whatIf(Object.values(texts ?? {}).join("\n---\n"), parsePrices(prices)));
+      setAnswer(await server.whatIf(texts ?? {}, parsePrices(prices)));
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
     }
@@ -74,7 +75,7 @@ function Answer({ answer }: { answer: WhatIfAnswer }) {
   const { planBefore, planAfter, errors } = answer;
   return (
     <>
-      {errors?.length > 0 && <Section title="Errors"><Lines lines={errors} /></Section>}
+      {errors.length > 0 && <Section title="Errors"><Lines lines={errors} /></Section>}
       {planBefore && planAfter && (
         <>
           <p class="difference">

@@ -99,7 +99,7 @@ function Alternatives({ node }: { node: number }) {
 
 export function signedPercent(part: number): string {
   const percent = Math.round(100 * part);
-  return `${percent > 0 ? "+" : ""}${percent} %`;
+  return `${percent > 0 ? "+" : ""}${percent}%`;
 }
 
 function History({ node }: { node: number }) {

@@ -9,8 +9,9 @@ import pytest
 
 import cli.cost.command
 from cli.cost.daily_reports import CostReports, read_cost_reports, with_today
-from cli.cost.page import MAX_BAR_COLUMNS, draw_bar, sum_costs
+from cli.cost.page import MAX_BAR_COLUMNS, sum_costs
 from cli.main import main
+from cli.terminal.bars import draw_bar
 from cli.terminal.errors import InputError
 from shared.errors import Unreachable
 from shared.report.costs.cost_ledger import ONE_HOUR, CommandSaving, CostLedger, get_day_start
@@ -280,12 +281,12 @@ def test_cost_command_reads_the_named_cluster(monkeypatch: pytest.MonkeyPatch, c
 
 
 @pytest.mark.parametrize(
-    ("amount", "columns"),
+    ("share", "columns"),
     [(0.0, 0), (0.001, 0), (0.5, MAX_BAR_COLUMNS / 2), (1.0, MAX_BAR_COLUMNS), (0.02, 1)],
     ids=str,
 )
-def test_bar_length_is_proportional_to_its_share(amount: float, columns: float) -> None:
-    assert len(draw_bar(amount, 1.0)) == columns
+def test_bar_length_is_proportional_to_its_share(share: float, columns: float) -> None:
+    assert len(draw_bar(share, MAX_BAR_COLUMNS, unfilled="")) == columns
 
 
 def test_report_without_nodes_has_no_cost_parts() -> None:

@@ -48,8 +48,21 @@ def test_decisions_have_objects_reasons_and_replay_commands(document: FleetDocum
     kinds = {decision.kind for decision in document.decisions}
     assert kinds >= {"launch", "terminate", "interrupt", "consolidate"}
     command = next(decision for decision in document.decisions if decision.saves_usd_per_hour)
-    assert command.title == "Emptiness proposed: remove 1 empty node, saves $0.0597/h"
+    assert command.title == "Emptiness: remove 1 empty node, saves $0.0597/h"
     assert any(line.startswith("command ") for line in command.lines)
+
+
+def test_phases_of_a_disruption_command_are_one_decision(document: FleetDocument) -> None:
+    titles = [decision.title for decision in document.decisions if decision.saves_usd_per_hour]
+    assert len(titles) == len(set(titles))
+    command = next(decision for decision in document.decisions if decision.saves_usd_per_hour)
+    phases = [line.partition(" ")[2] for line in command.lines if line[2] == ":"]
+    assert phases == [
+        "proposed",
+        "started: its NodeClaims are being deleted",
+        "draining: its nodes are drained",
+        "done: its nodes are terminated",
+    ]
 
 
 def test_markers_name_launches_terminations_and_interruptions(document: FleetDocument) -> None:

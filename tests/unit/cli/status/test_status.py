@@ -1,6 +1,7 @@
 """`joiner status`."""
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,17 @@ def test_status_page_fits_the_terminal_and_scrolls(fleet: list[str]) -> None:
     lines, last = draw_status(arguments, screen_input, Viewport(columns=40, lines=5, first=99))
     assert (len(lines), last) == (5, len(full_page) - 5)
     assert lines == full_page[-5:]
+
+
+def test_watched_status_has_bars_and_a_pipe_has_plain_text(fleet: list[str], capsys: Out) -> None:
+    arguments = build_parser("status").parse_args(fleet)
+    lines, _ = draw_status(arguments, (*PlanningInputReader(arguments)(), None), Viewport(columns=120, lines=50))
+    cpu, memory = lines[1:3]
+    assert re.fullmatch(r"cpu     [█▏▎▍▌▋▊▉░]{20} +\d+%  \S+ of \S+ requested", cpu)
+    assert re.fullmatch(r"memory  [█▏▎▍▌▋▊▉░]{20} +\d+%  \S+ of \S+ requested", memory)
+    assert any("default" in line and "░ " in line for line in lines[3:])
+    assert main(fleet) == 0
+    assert not re.search("[█░]", capsys.readouterr().out)
 
 
 def test_cluster_without_karpenter_crds_shows_an_install_hint(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:

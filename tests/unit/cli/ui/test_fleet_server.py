@@ -109,7 +109,7 @@ def test_page_fetches_its_data_from_the_server_and_has_security_headers(server: 
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert response.headers["Referrer-Policy"] == "no-referrer"
     assert response.headers["Cache-Control"] == "no-store"
-    assert response.headers["Server"] == "joiner"
+    assert response.headers.get_all("Server") == ["joiner"]
 
 
 def test_document_is_served_as_json(server: FleetServer) -> None:
@@ -293,13 +293,13 @@ def test_names_of_the_cluster_survive_as_text(tmp_path: Path, monkeypatch: pytes
 
 def test_what_if_compares_plan_and_consolidation(cluster_server: FleetServer) -> None:
     pools = json.loads(send(cluster_server, "/api/node-pools")[1])["nodePools"]
-    status, unchanged = ask_what_if(cluster_server, {"nodePools": "---\n".join(pools.values())})
+    status, unchanged = ask_what_if(cluster_server, {"nodePools": pools})
     assert status == 200
     assert unchanged["errors"] == []
     assert unchanged["planBefore"] == unchanged["planAfter"]
     assert unchanged["planBefore"]["usdPerHour"] > 0
     changed_pools = pools | {"default": pools["default"].replace("        - spot\n", "")}
-    status, changed = ask_what_if(cluster_server, {"nodePools": "---\n".join(changed_pools.values())})
+    status, changed = ask_what_if(cluster_server, {"nodePools": changed_pools})
     assert changed["planBefore"] == unchanged["planBefore"]
     assert changed["planAfter"]["usdPerHour"] > changed["planBefore"]["usdPerHour"]
     assert {node["capacityType"] for node in changed["planAfter"]["nodes"] if node["nodePool"] == "default"} == {
@@ -311,7 +311,9 @@ def test_what_if_compares_plan_and_consolidation(cluster_server: FleetServer) ->
 def test_what_if_errors_name_object_field_and_fix(cluster_server: FleetServer) -> None:
     pools = json.loads(send(cluster_server, "/api/node-pools")[1])["nodePools"]
     wrong = pools["default"].replace("consolidationPolicy: WhenEmptyOrUnderutilized", "consolidationPolicy: Sometimes")
-    status, answer = ask_what_if(cluster_server, {"nodePools": wrong, "prices": {"m99.large": 1, "m7a.xlarge": -1}})
+    status, answer = ask_what_if(
+        cluster_server, {"nodePools": {"default": wrong}, "prices": {"m99.large": 1, "m7a.xlarge": -1}}
+    )
     assert status == 200
     assert answer["planAfter"] is None
     text = "\n".join(answer["errors"])
@@ -319,6 +321,29 @@ def test_what_if_errors_name_object_field_and_fix(cluster_server: FleetServer) -
     assert "consolidationPolicy" in text
     assert "prices: m99.large: there is no instance type m99.large in the catalog: correct the name" in text
     assert "prices: m7a.xlarge: -1.0 is not a price" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("spec: [", "NodePool default:2: not YAML: "),
+        ("just text", "NodePool default:1: not a Kubernetes object: "),
+        ("apiVersion: karpenter.sh/v1\nkind: NodePol\nmetadata: {name: x}", "kind: unknown: did you mean NodePool?"),
+    ],
+)
+def test_what_if_names_the_editor_of_invalid_yaml(cluster_server: FleetServer, text: str, error: str) -> None:
+    status, answer = ask_what_if(cluster_server, {"nodePools": {"default": text}})
+    assert (status, answer["planAfter"]) == (200, None)
+    assert error in "\n".join(answer["errors"])
+
+
+def test_what_if_rejects_unknown_fields(cluster_server: FleetServer) -> None:
+    pools = json.loads(send(cluster_server, "/api/node-pools")[1])["nodePools"]
+    wrong = pools["default"].replace("expireAfter", "expireAfer")
+    _, answer = ask_what_if(cluster_server, {"nodePools": pools | {"default": wrong}})
+    [error] = answer["errors"]
+    assert error.startswith("NodePool default:1: NodePool default: spec.template.spec.expireAfer: unknown field: ")
+    assert "did you mean expireAfter?" in error
 
 
 def test_what_if_without_prices_names_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,13 +379,15 @@ def test_changes_of_a_live_cluster_are_sent_as_events(tmp_path: Path, monkeypatc
         assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
         assert [response.readline() for _ in range(3)] == [
             b"event: fleet\n",
-            b'data: {"since": 1795251600000}\n',
+            b'data: {"version": 2, "end": 1795251600000}\n',
             b"\n",
         ]
         feed.refresh_once()
         assert response.readline() == b"event: fleet\n"
-        assert response.readline() == b'data: {"since": 1795251605000}\n'
-        document = decode_fleet_document(send(server, "/api/fleet")[1])
+        assert response.readline() == b'data: {"version": 3, "end": 1795251605000}\n'
+        document_response, content = send(server, "/api/fleet")
+        assert document_response.headers["X-Joiner-Version"] == "3"
+        document = decode_fleet_document(content)
         assert (len(document.pods.name), document.source.live) == (1, True)
         assert document.end == 1795251605000
         feed.refresh_once()
@@ -370,6 +397,41 @@ def test_changes_of_a_live_cluster_are_sent_as_events(tmp_path: Path, monkeypatc
         feed.stop()
         response.close()
         connection.close()
+
+
+def test_document_has_a_new_version_only_if_more_than_the_time_changed() -> None:
+    cluster = read_example_cluster()
+    history = FleetHistory(Journal(source="", now=NOW), kind="cluster", title="context prod")
+    history.observe(cluster, NOW)
+    observed_clusters = [cluster]
+
+    def read_later() -> FleetObservation:
+        at = feed.wait_for_update(0, 0).end / 1000 + 5
+        return FleetObservation(at=datetime.fromtimestamp(at, UTC), cluster=observed_clusters[-1])
+
+    feed = FleetFeed(history, NOW, read_later)
+    first, body = feed.get_document()
+    feed.refresh_once()
+    assert feed.wait_for_update(0, 0).end == (NOW.timestamp() + 5) * 1000
+    assert feed.get_document() == (first, body)
+    for field in ("nodes", "pods", "node_pools"):
+        last, _ = feed.get_document()
+        changes: Any = {field: getattr(observed_clusters[-1], field)[1:]}
+        observed_clusters.append(replace(observed_clusters[-1], **changes))
+        feed.refresh_once()
+        version, body = feed.get_document()
+        assert version > last, field
+        feed.refresh_once()
+        assert feed.get_document() == (version, body), field
+
+
+def test_document_is_encoded_only_for_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = FleetHistory(Journal(source="", now=NOW), kind="cluster", title="context prod")
+    observation = FleetObservation(at=NOW, cluster=read_example_cluster())
+    feed = FleetFeed(history, NOW, lambda: observation)
+    monkeypatch.setattr("cli.ui.server.fleet_feed.encode_fleet_document", lambda _: pytest.fail("encoded"))
+    feed.refresh_once()
+    assert feed.wait_for_update(0, 0).number == 2
 
 
 def test_number_of_event_streams_is_limited(server: FleetServer) -> None:

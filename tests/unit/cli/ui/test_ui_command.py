@@ -29,7 +29,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     def serve_and_interrupt(server: FleetServer, poll_interval: float) -> None:
         del poll_interval
         server.feed.refresh_once()
-        served_documents.append(decode_fleet_document(server.feed.get_body()))
+        served_documents.append(decode_fleet_document(server.feed.get_document()[1]))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("cli.ui.page.ASSET_FOLDER", write_fake_assets(tmp_path_factory.mktemp("assets")))
