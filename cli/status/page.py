@@ -7,6 +7,7 @@ from cli.facts.installation import Installation
 from cli.facts.installation_page import build_installation_document, render_installation
 from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.table import TableOptions
+from cli.status.schedules import build_schedule_document, render_schedules
 from cli.status.summary import FleetStatus, PoolStatus
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
@@ -34,6 +35,7 @@ def build_status_document(status: FleetStatus, installation: Installation | None
         "nodePools": [_build_pool_document(pool, priced=status.usd_per_hour is not None) for pool in status.pools],
         "unmanagedNodes": status.unmanaged_nodes,
         "pauses": build_pause_documents(status.pauses),
+        "schedules": [build_schedule_document(schedule) for schedule in status.schedules],
         "pendingPods": [{"pod": pod, "message": reason} for pod, reason in status.pending_pods],
         "problems": [
             {"kind": problem.kind, "name": problem.name, "summary": problem.summary, "message": problem.reason}
@@ -51,6 +53,7 @@ def render_status(
         render_installation(installation, status.at, palette, table_options.width),
         render_pauses(status.pauses, status.at, palette, table_options.width),
         _render_pools(status, palette, table_options),
+        render_schedules(status.schedules, palette, table_options.width),
         _render_pending_pods(status, palette, table_options),
         _render_problems(status, palette, table_options),
     )
