@@ -13,6 +13,7 @@ from shared.errors import Fault, Forbidden
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Condition, Problem, find_condition
 from shared.ports.kubernetes import Kube
+from shared.state.schedules import apply_schedules
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind, get_sort_key
@@ -43,7 +44,7 @@ def read_live_cluster(
         f"{problem.name}{NOT_INSTALLED_TEXT}{cluster_name}" for problem in problems if problem.kind == CRD_KIND
     )
     other_problems = sorted({problem for problem in problems if problem.kind != CRD_KIND})
-    return ClusterSnapshot(taken_at=now, problems=tuple(other_problems), **fields), notes
+    return apply_schedules(ClusterSnapshot(taken_at=now, problems=tuple(other_problems), **fields)), notes
 
 
 def _list_kind(

@@ -21,6 +21,7 @@ from shared.model.core.resources import USD_PER_HOUR, build_resources, format_am
 from shared.model.core.taints import Taint, Toleration
 from shared.model.karpenter.money_limit import convert_to_micro_usd, find_limit_problem, has_limits, list_limits
 from shared.model.karpenter.node_pool import NodePool
+from shared.state.schedules import get_usual
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
 JsonObject = dict[str, Any]
@@ -44,7 +45,7 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
         if has_schema(source.value) and source.value["kind"] == "NodePool"
     }
     cluster = build_snapshot_from_documents([source.value for source in source_by_name.values()], _SNAPSHOT_TIME)
-    pools = sorted(cluster.node_pools, key=lambda pool: (-pool.weight, pool.name))
+    pools = sorted(map(get_usual, cluster.node_pools), key=lambda pool: (-pool.weight, pool.name))
     tolerations = [tuple(_parse_tolerations(pod)) for source in source_objects for pod in _list_pod_specs(source.value)]
     class_names = {
         get_object_name(source.value)

@@ -12,7 +12,12 @@ from msgspec.structs import replace
 from cli.inputs.environment import read_environment_settings
 from cli.plan.pod_page import render_pod_verdict
 from cli.plan.pod_verdict import build_verdict_document, explain_pod
-from cli.planning.arguments import LIVE_CATALOG_HELP, add_planning_arguments, get_catalog_source
+from cli.planning.arguments import (
+    LIVE_CATALOG_HELP,
+    add_planning_arguments,
+    get_catalog_source,
+    parse_time_argument,
+)
 from cli.planning.cluster_source import PlanningInput, default_to_current_context, read_input_with_catalog
 from cli.planning.document import PlanResult, build_plan_document
 from cli.planning.table import choose_table_options, render_plan
@@ -30,6 +35,7 @@ from shared.model.decisions.placement import SchedulingOptions, Unschedulable
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.settings import ChosenSettings
 from shared.state.cluster_state import ClusterState
+from shared.state.schedule_status import list_schedule_statuses
 
 DESCRIPTION: Final = """Show where each pending pod would be scheduled: on an existing node or on a new node, and at
 what price; or why no node fits. Read-only. The input is a live cluster (by default the current context), files (-f), or
@@ -38,6 +44,7 @@ EXAMPLES: Final = f"""examples:
   joiner plan                                    pending pods of the current context's cluster
   joiner plan --context prod -f web.yaml         the same cluster, as if web.yaml were applied
   joiner plan --pod shop/cart                    where this pod (or pods of this Deployment) would run, or why not
+  joiner plan --at 2026-11-23T06:00:00Z          with the schedules that apply at this time
   joiner plan -f examples/plan --instance-types examples/catalogue.json                      offline
   joiner plan -f manifests/ -f pools.yaml --instance-types catalog.json -o json | jq .totals
   kubectl get nodes,pods,ds,pv,pvc,sc,csinodes,pdb,ns,nodepools,ec2nodeclasses,nodeclaims -A -o json |
@@ -63,6 +70,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="explain the result for one pod: [NAMESPACE/]NAME of the pod, or of its Deployment, StatefulSet, Job or "
         "other owner, which selects one of its pods (an unschedulable pod if there is one)",
+    )
+    parser.add_argument(
+        "--at",
+        dest="now",
+        type=parse_time_argument,
+        metavar="TIME",
+        help="plan for this time, with the schedules that apply then, for example 2026-11-23T06:00:00Z",
     )
     parser.set_defaults(run=run, usage=parser.error)
 
@@ -102,7 +116,7 @@ def _read_and_plan(
         placement=placement,
         options=options,
         unreadable=tuple(list_unreadable_pods(cluster)),
-        notes=planning_input.notes,
+        notes=(*planning_input.notes, *(f"schedule: {item.describe()}" for item in list_schedule_statuses(cluster))),
         decode_seconds=decoded_at - started_at,
         solve_seconds=perf_counter() - decoded_at,
     )

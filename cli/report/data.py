@@ -15,6 +15,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
+from shared.state.schedule_status import ScheduleStatus, list_schedule_statuses
 
 
 class PendingPodsSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +62,8 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     blocked_pods: tuple[BlockedGroup, ...]
     problems: tuple[Problem, ...]
     """Problems at the end of the covered time."""
+    schedules: tuple[ScheduleStatus, ...] = ()
+    """At the time of the last snapshot."""
 
 
 class CycleFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +105,7 @@ def build_report(evidence: Evidence, first: ClusterSnapshot | None, *, cluster_n
         blocked_nodes=group_blocked_nodes(evidence, current_records),
         blocked_pods=blocked_pods,
         problems=list_recent_problems(evidence),
+        schedules=() if evidence.live_cluster is None else list_schedule_statuses(evidence.live_cluster),
     )
 
 

@@ -8,6 +8,7 @@ from cli.facts.installation_page import build_installation_document, render_inst
 from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.table import TableOptions
 from cli.status.fleet_bars import draw_fleet_bars
+from cli.status.schedules import build_schedule_document, render_schedules
 from cli.status.summary import FleetStatus, PoolStatus
 from cli.terminal.bars import choose_bar_columns, draw_percent
 from cli.terminal.table import TableLayout, render_table
@@ -36,6 +37,7 @@ def build_status_document(status: FleetStatus, installation: Installation | None
         "nodePools": [_build_pool_document(pool, priced=status.usd_per_hour is not None) for pool in status.pools],
         "unmanagedNodes": status.unmanaged_nodes,
         "pauses": build_pause_documents(status.pauses),
+        "schedules": [build_schedule_document(schedule) for schedule in status.schedules],
         "pendingPods": [{"pod": pod, "message": reason} for pod, reason in status.pending_pods],
         "problems": [
             {"kind": problem.kind, "name": problem.name, "summary": problem.summary, "message": problem.reason}
@@ -58,6 +60,7 @@ def render_status(
         render_installation(installation, status.at, palette, table_options.width),
         render_pauses(status.pauses, status.at, palette, table_options.width),
         _render_pools(status, palette, table_options, has_bars=has_bars),
+        render_schedules(status.schedules, palette, table_options.width),
         _render_pending_pods(status, palette, table_options),
         _render_problems(status, palette, table_options),
     )

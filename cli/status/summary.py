@@ -16,6 +16,7 @@ from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.state.pauses import ActivePause, list_active_pauses
+from shared.state.schedule_status import ScheduleStatus, list_schedule_statuses
 from shared.state.state_node import StateNode
 
 NODE_CLAIM_CONDITIONS: Final = ("Launched", "Registered", "Initialized")
@@ -37,6 +38,7 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple["FleetProblem", ...]
     pauses: tuple[ActivePause, ...]
     """Active pauses set by people."""
+    schedules: tuple[ScheduleStatus, ...] = ()
     usd_per_hour: float | None
     """None if there are no prices."""
     cluster_limit: LimitUsage | None = None
@@ -92,6 +94,7 @@ def build_fleet_status(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUS
         ),
         problems=tuple(sorted(_find_problems(cluster_state))),
         pauses=list_active_pauses(cluster)[0],
+        schedules=list_schedule_statuses(cluster),
         usd_per_hour=sum(pool_status.usd_per_hour for pool_status in pools) if has_prices else None,
         cluster_limit=usage_by_scope.get(CLUSTER_SCOPE),
     )

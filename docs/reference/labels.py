@@ -56,6 +56,11 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "Limit of the price of its nodes in USD per hour, with volumes. Nodes that would exceed it are not launched.",
     ),
+    names.SCHEDULE: (
+        "NodePool, CapacityBuffer",
+        "Windows with other values, like `night: 0 20 * * mon-fri 11h replicas=0`: docs/guide/schedules.md.",
+    ),
+    names.SCHEDULE_TIME_ZONE: ("NodePool, CapacityBuffer", "Time zone of its schedule. Default: UTC."),
     names.CONSOLIDATION_MODE: (
         "NodePool",
         "`delete-only`: consolidation launches no replacements. Default: `delete-and-replace`.",

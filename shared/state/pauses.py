@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED
+from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED, SCHEDULE
 from shared.model.core.metadata import Pairs, Problem
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.karpenter.pause import (
@@ -27,16 +27,23 @@ class ActivePause(msgspec.Struct, frozen=True, kw_only=True):
     pause: Pause
     is_intentional: bool = True
     """Whether a person has set it; an annotation that cannot be read or parsed is treated as a pause."""
+    windows: str = ""
+    """The names of the open windows of the NodePool's schedule, if the schedule pauses."""
 
     def build_message(self) -> str:
         """Return who paused, and how to resume."""
         description = self.pause.describe()
+        if self.windows:
+            message = f"{SCHEDULE} of NodePool {self.pool} {SET_BY_PERSON_TEXT}: {self.get_resume_command()}"
+            return f"{description}; {message}"
         owner = f"NodePool {self.pool}" if self._is_on_node_pool() else f"Namespace {CLUSTER_NAMESPACE}"
         message = f"{self.key} of {owner} {SET_BY_PERSON_TEXT}: to resume, run {self.get_resume_command()}"
         return f"{description}; {message}" if description else message
 
     def get_resume_command(self) -> str:
-        """Return the command that removes the pause."""
+        """Return the command that removes the pause, or for a schedule the change of the annotation."""
+        if self.windows:
+            return f"to resume before, remove paused from window {self.windows} of {SCHEDULE}"
         return f"`joiner resume{f' --nodepool {self.pool}' if self._is_on_node_pool() else ''}`"
 
     def _is_on_node_pool(self) -> bool:
@@ -71,6 +78,7 @@ def list_active_pauses(cluster: ClusterSnapshot) -> tuple[tuple[ActivePause, ...
                 if pause.is_active(cluster.taken_at)
                 for scope in pause.pools or (pool,)
             )
+    active_pauses += _list_scheduled_pauses(cluster)
     active_pauses += _build_unreadable_pauses(cluster)
     return tuple(active_pauses), tuple(problems)
 
@@ -92,6 +100,23 @@ def _iterate_annotations(cluster: ClusterSnapshot) -> Iterator[tuple[PauseScope,
         (node_pool.name, node_pool.meta.annotations)
         for node_pool in sorted(cluster.node_pools, key=lambda node_pool: node_pool.name)
     )
+
+
+def _list_scheduled_pauses(cluster: ClusterSnapshot) -> Iterator[ActivePause]:
+    """Yield the pauses of the NodePools' schedules."""
+    paused_pools = (pool for pool in cluster.node_pools if pool.scheduled_pauses)
+    for pool in sorted(paused_pools, key=lambda pool: pool.name):
+        schedule = pool.schedule
+        windows = (
+            [] if schedule is None else [w for w in schedule.list_open_windows(cluster.taken_at) if w.values.paused]
+        )
+        names = ", ".join(window.name for window in windows)
+        ends = [end for window in windows if (end := window.calendar.find_end(cluster.taken_at)) is not None]
+        for key, words in WORDS_BY_ANNOTATION.items():
+            reasons = tuple(sorted(set(words) & set(pool.scheduled_pauses)))
+            if reasons:
+                pause = Pause(reasons=reasons, until=max(ends, default=None), because=f"schedule window {names}")
+                yield ActivePause(pool=pool.name, key=key, pause=pause, windows=names)
 
 
 def _build_unreadable_pauses(cluster: ClusterSnapshot) -> Iterator[ActivePause]:

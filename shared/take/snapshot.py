@@ -17,6 +17,7 @@ from shared.model.core.metadata import Problem
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.ports.storage import Bucket
 from shared.ports.world import World
+from shared.state.schedules import apply_schedules
 from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
 from shared.store.catalog_format import decode_catalog
 from shared.store.launch_groups import read_launch_groups
@@ -72,7 +73,7 @@ def take_snapshot(world: World, request: SnapshotRequest = FULL_REQUEST) -> Clus
     problems: list[Problem] = []
     with world.trace("take"):
         parts = _read_parts(world, request, now, problems)
-    return ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+    return apply_schedules(ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts))
 
 
 def take_trigger_snapshot(world: World, trigger_lists: tuple[str, ...] = TRIGGER_LISTS) -> ClusterSnapshot:
@@ -85,7 +86,7 @@ def take_trigger_snapshot(world: World, trigger_lists: tuple[str, ...] = TRIGGER
     problems: list[Problem] = []
     with world.trace("take"):
         parts = _read_trigger_parts(world, trigger_lists, now, problems)
-    return ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+    return apply_schedules(ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts))
 
 
 def _read_trigger_parts(
@@ -118,7 +119,9 @@ def refresh_snapshot(
     problems = list(cluster.problems)
     with world.trace("take"):
         parts = _read_parts(world, request, now, problems)
-    return msgspec.structs.replace(cluster, taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+    return apply_schedules(
+        msgspec.structs.replace(cluster, taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+    )
 
 
 def _read_parts(world: World, request: SnapshotRequest, now: datetime, problems: list[Problem]) -> dict[str, Any]:

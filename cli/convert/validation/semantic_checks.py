@@ -10,7 +10,7 @@ from cli.convert.fields.label_suggestions import suggest_label
 from cli.convert.reading.fixes import format_value_list, suggest_requirement
 from cli.convert.reading.remarks import FieldPath
 from cli.convert.validation.schema_checks import list_schema_problems
-from shared.decide.disruption.budgets.cron_schedule import expand_schedule
+from shared.model.core.calendar.cron_schedule import expand_schedule
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
 JsonObject = dict[str, Any]

@@ -9,6 +9,7 @@ from cli.pause.text import format_pause
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_elapsed, join_names
 from shared.state.pauses import list_active_pauses
+from shared.state.schedules import apply_schedules
 
 MAX_LISTED_NAMES: Final = 3
 
@@ -24,7 +25,7 @@ def check_pauses(facts: DoctorFacts) -> Iterator[CheckResult]:
     if isinstance(kubernetes.node_pools, ReadFailure):
         yield check.skip("pauses of NodePools", kubernetes.node_pools, "list on nodepools.karpenter.sh")
     pools = () if isinstance(kubernetes.node_pools, ReadFailure) else kubernetes.node_pools
-    cluster = ClusterSnapshot(taken_at=facts.now, node_pools=pools, namespaces=kubernetes.namespaces)
+    cluster = apply_schedules(ClusterSnapshot(taken_at=facts.now, node_pools=pools, namespaces=kubernetes.namespaces))
     pauses, problems = list_active_pauses(cluster)
     for problem in problems:
         yield check.fail(

@@ -8,6 +8,7 @@ from shared.model.core.resources import format_quantities
 from shared.model.core.taints import encode_taint
 from shared.model.core.units import format_duration
 from shared.model.karpenter.node_pool import DisruptionBudget, NodePool
+from shared.state.schedules import get_usual
 
 
 def render_node_pools(node_pools: Iterable[NodePool]) -> dict[str, str]:
@@ -15,7 +16,7 @@ def render_node_pools(node_pools: Iterable[NodePool]) -> dict[str, str]:
     import yaml  # noqa: PLC0415 - only what-if needs it
 
     return {
-        node_pool.name: str(yaml.safe_dump(build_manifest(node_pool), sort_keys=False, allow_unicode=True))
+        node_pool.name: str(yaml.safe_dump(build_manifest(get_usual(node_pool)), sort_keys=False, allow_unicode=True))
         for node_pool in node_pools
     }
 

@@ -4,6 +4,7 @@ import msgspec
 
 from shared.model.core.metadata import Condition, ObjectMeta
 from shared.model.core.resources import NONE, Resources
+from shared.model.karpenter.schedule import Schedule
 
 
 class ScalableRef(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -32,6 +33,10 @@ class CapacityBuffer(msgspec.Struct, frozen=True, kw_only=True):
     status_generation: int | None = msgspec.field(default=None, name="told_generation")
     status_strategy: str = msgspec.field(default="", name="told_strategy")
     conditions: tuple[Condition, ...] = ()
+    schedule: Schedule | None = None
+    """The annotation joiner.dev/schedule; `state.schedules` applies it."""
+    usual: "CapacityBuffer | None" = None
+    """The CapacityBuffer without its schedule, while a window of the schedule is open."""
 
     @property
     def name(self) -> str:

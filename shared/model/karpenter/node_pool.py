@@ -10,8 +10,10 @@ from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Resources
 from shared.model.core.taints import Taint
 from shared.model.karpenter.node_claim import NodeClassRef
+from shared.model.karpenter.schedule import Schedule
 
 DEFAULT_EXPIRE_AFTER: Final = timedelta(hours=720)
+CONSOLIDATION_POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
 
 
 class DisruptionBudget(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +53,12 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True):
     usage: Resources = NONE
     """status.resources, as last written."""
     conditions: tuple[Condition, ...] = ()
+    schedule: Schedule | None = None
+    """The annotation joiner.dev/schedule; `state.schedules` applies it."""
+    scheduled_pauses: tuple[str, ...] = ()
+    """What the open windows of the schedule pause: `Launches`, and disruption reasons."""
+    usual: "NodePool | None" = None
+    """The NodePool without its schedule, while a window of the schedule is open."""
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from shared.model.core.metadata import Condition, Problem, build_pairs
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.other_providers import SHARED_FIELDS, filter_own_objects, is_of_other_provider
 from shared.model.kubernetes.node import Node
+from shared.state.schedules import apply_schedules
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.page_decoding import format_missing_name
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind, get_sort_key
@@ -82,7 +83,7 @@ def build_snapshot_from_documents(
         left_out_names = all_names - {item.name for item in parts[field]}
         if left_out_names:
             report_left_out(field, tuple(sorted(left_out_names)))
-    return ClusterSnapshot(taken_at=now, problems=tuple(sorted(problems)), **parts)
+    return apply_schedules(ClusterSnapshot(taken_at=now, problems=tuple(sorted(problems)), **parts))
 
 
 def _build_decoder(

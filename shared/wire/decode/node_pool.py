@@ -3,6 +3,7 @@
 from shared.model.core.metadata import build_pairs
 from shared.model.core.resources import Resources
 from shared.model.karpenter.node_pool import DisruptionBudget, NodePool
+from shared.model.karpenter.schedule_checks import parse_node_pool_schedule
 from shared.wire.decode.core import parse_conditions, parse_object_meta, parse_requirements, parse_taints
 from shared.wire.decode.field_errors import parse_resource_list
 from shared.wire.decode.node_claim import (
@@ -25,12 +26,16 @@ def parse_node_pool(pool: wire.NodePoolJson) -> NodePool:
     if is_foreign_node_class(pool.spec.template.spec.node_class_ref):
         node_class = parse_node_class_ref(pool.spec.template.spec.node_class_ref)
         return NodePool(meta=parse_object_meta(pool.metadata), node_class=node_class)
-    errors = tuple(validate_node_pool(pool.spec))
+    meta, schedule, errors = parse_object_meta(pool.metadata), None, list(validate_node_pool(pool.spec))
+    try:
+        schedule = parse_node_pool_schedule(meta, is_static=pool.spec.replicas is not None)
+    except ValueError as error:
+        errors.append(str(error))
     if errors:
         raise ValueError(" | ".join(errors))
     spec, template, disruption = pool.spec, pool.spec.template, pool.spec.disruption
     return NodePool(
-        meta=parse_object_meta(pool.metadata),
+        meta=meta,
         node_class=parse_node_class_ref(template.spec.node_class_ref),
         labels=build_pairs(template.metadata.labels),
         annotations=build_pairs(template.metadata.annotations),
@@ -49,6 +54,7 @@ def parse_node_pool(pool: wire.NodePoolJson) -> NodePool:
         replicas=spec.replicas,
         usage=parse_resource_list("status.resources", pool.status.resources),
         conditions=parse_conditions(pool.status.conditions),
+        schedule=schedule,
     )
 
 

@@ -17,6 +17,7 @@ from shared.model.core.labels import (
     normalize_label_key,
 )
 from shared.model.core.requirements import parse_requirement
+from shared.model.karpenter.node_pool import CONSOLIDATION_POLICIES
 from shared.wire.decode.field_errors import parse_resource_list
 from shared.wire.decode.node_claim import parse_duration_or_never, parse_optional_duration
 from shared.wire.schema import karpenter as wire
@@ -26,7 +27,6 @@ _NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9
 _DOMAIN_PATTERN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _MAX_DOMAIN_LENGTH: Final = 253
 _TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_CONSOLIDATION_POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
 _CAPACITY_TYPES: Final = frozenset((SPOT, ON_DEMAND, RESERVED))
 _MAX_MIN_VALUES: Final = 50
 _MAX_WEIGHT: Final = 100
@@ -127,8 +127,8 @@ def _validate_durations(spec: wire.NodePoolSpecJson) -> Iterator[str]:
 
 
 def _validate_disruption(disruption: wire.DisruptionJson) -> Iterator[str]:
-    if disruption.consolidation_policy not in _CONSOLIDATION_POLICIES:
-        policy, known_policies = disruption.consolidation_policy, ", ".join(_CONSOLIDATION_POLICIES)
+    if disruption.consolidation_policy not in CONSOLIDATION_POLICIES:
+        policy, known_policies = disruption.consolidation_policy, ", ".join(CONSOLIDATION_POLICIES)
         yield f"spec.disruption.consolidationPolicy: {policy!r} is unknown; write one of {known_policies}"
     for number, budget in enumerate(disruption.budgets):
         if bool(budget.schedule) != (budget.duration is not None):

@@ -8,6 +8,7 @@ from shared.model.core.labels import SURGE_DRAIN_RESTART
 from shared.model.core.metadata import build_pairs
 from shared.model.core.selectors import build_label_selector
 from shared.model.karpenter.capacity_buffer import CapacityBuffer, ScalableRef
+from shared.model.karpenter.schedule_checks import parse_buffer_schedule
 from shared.model.kubernetes.pod import PodSpec
 from shared.model.kubernetes.workloads import DEFAULT_PROGRESS_DEADLINE, Rollout, Service, Workload, WorkloadKind
 from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta
@@ -73,7 +74,8 @@ def parse_capacity_buffer(buffer: wire.CapacityBufferJson) -> CapacityBuffer:
     """Parse a CapacityBuffer.
 
     Raises:
-        ValueError: its size is negative, or it does not reference exactly one PodTemplate or scalable object.
+        ValueError: its size is negative, it does not reference exactly one PodTemplate or scalable object, or its
+            schedule is invalid.
     """
     spec, status = buffer.spec, buffer.status
     if (spec.pod_template_ref is None) == (spec.scalable_ref is None):
@@ -84,8 +86,9 @@ def parse_capacity_buffer(buffer: wire.CapacityBufferJson) -> CapacityBuffer:
         if value is not None and value < 0:
             raise ValueError(f"spec.{name}: {value} is below zero; write zero or more")
     scalable_ref = spec.scalable_ref
+    meta = parse_object_meta(buffer.metadata)
     return CapacityBuffer(
-        meta=parse_object_meta(buffer.metadata),
+        meta=meta,
         strategy=spec.provisioning_strategy,
         template=spec.pod_template_ref.name if spec.pod_template_ref is not None else "",
         scalable=None
@@ -99,6 +102,7 @@ def parse_capacity_buffer(buffer: wire.CapacityBufferJson) -> CapacityBuffer:
         status_generation=status.pod_template_generation,
         status_strategy=status.provisioning_strategy,
         conditions=parse_conditions(status.conditions),
+        schedule=parse_buffer_schedule(meta, is_scalable=scalable_ref is not None),
     )
 
 

@@ -20,6 +20,8 @@ PEOPLES = frozenset(
         labels.LIMIT_USD,
         labels.MINIMUM_SAVINGS_PERCENT,
         labels.MINIMUM_SAVINGS_USD,
+        labels.SCHEDULE,
+        labels.SCHEDULE_TIME_ZONE,
         labels.REBALANCE_POLICY,
         labels.SURGE_DRAIN,
         labels.UTILIZATION_THRESHOLD,

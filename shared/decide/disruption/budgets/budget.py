@@ -10,8 +10,9 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.disruption.budgets.cron_schedule import is_schedule_active
-from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone, parse_disruption_annotations
+from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
+from shared.model.core.calendar.cron_schedule import is_schedule_active
+from shared.model.core.calendar.time_zones import get_time_zone
 from shared.model.core.labels import DISRUPTION_WINDOWS
 from shared.model.core.metadata import is_condition_true
 from shared.model.core.units import compute_percentage

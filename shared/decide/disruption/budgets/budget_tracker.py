@@ -13,8 +13,8 @@ from shared.decide.disruption.budgets.budget import (
     count_disruptions,
 )
 from shared.decide.disruption.budgets.cluster_settings import BUDGETS_SETTING, DisruptionSettings
-from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone
 from shared.decide.disruption.candidates import Candidate
+from shared.model.core.calendar.time_zones import get_time_zone
 from shared.model.core.formatting import format_count
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.cluster_state import ClusterState

@@ -6,7 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from shared.decide.disruption.budgets.budget import compute_min_allowed
-from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone
+from shared.model.core.calendar.time_zones import get_time_zone
 from shared.model.core.metadata import Problem
 from shared.model.core.units import parse_duration
 from shared.model.decisions.pod_run_time import RunTimeRecord

@@ -16,15 +16,15 @@
 An invalid annotation allows no disruption.
 """
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from shared.decide.disruption.budgets.cron_schedule import is_schedule_active
 from shared.decide.scheduling.templates.expiration_jitter import MAX_JITTER_PERCENT, parse_jitter_percent
+from shared.model.core.calendar.cron_schedule import is_schedule_active
+from shared.model.core.calendar.time_zones import get_time_zone
 from shared.model.core.labels import (
     BUDGET_TIME_ZONE,
     CONSOLIDATION_MODE,
@@ -106,21 +106,6 @@ def _parse_annotations(annotations: Pairs) -> NodePoolDisruptionAnnotations:
             problems.append(f"{key}: {error}")
     parsed_annotations = msgspec.convert(values, NodePoolDisruptionAnnotations, from_attributes=True)
     return msgspec.structs.replace(parsed_annotations, problems=tuple(problems))
-
-
-@lru_cache(maxsize=64)
-def get_time_zone(name: str) -> tzinfo:
-    """Return the time zone *name*.
-
-    Raises:
-        ValueError: there is no such time zone.
-    """
-    if name == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, OSError, ValueError):
-        raise ValueError(f"{name!r} is not a time zone: write a name like Europe/Berlin") from None
 
 
 def _parse_eviction_price(text: str) -> float:

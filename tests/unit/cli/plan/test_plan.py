@@ -521,3 +521,18 @@ def test_unsatisfiable_requirement_is_named_with_a_suggestion(tmp_path: Path, ca
     [failure] = json.loads(capsys.readouterr().out)["unschedulable"]
     hint = "none matches node.kubernetes.io/instance-type In [m.2]; did you mean m.02?"
     assert failure["message"].endswith(hint)
+
+
+def test_plan_for_a_time_uses_the_schedules_of_this_time(tmp_path: Path, catalogue: str, capsys: Out) -> None:
+    annotations = {"joiner.dev/schedule": "night: 0 20 * * * 11h limits.cpu=0"}
+    pool = POOL | {"metadata": POOL["metadata"] | {"annotations": annotations}}
+    cluster = write(tmp_path / "cluster.json", pool, make_pod("a"))
+    documents = []
+    for at in ("2026-11-21T12:00:00Z", "2026-11-21T22:00:00Z"):
+        assert main(["plan", "--instance-types", catalogue, "-f", cluster, "--at", at, "-o", "json"]) == 0
+        documents.append(json.loads(capsys.readouterr().out))
+    counts = [(len(document["newNodes"]), len(document["unschedulable"])) for document in documents]
+    assert counts == [(1, 0), (0, 1)]
+    assert documents[1]["notes"] == [
+        "schedule: NodePool default: night (limits.cpu=0); from 2026-11-22T07:00:00Z: as in its spec"
+    ]

@@ -518,7 +518,7 @@ def test_json_report_has_stable_keys(played: Path, capsys: Out) -> None:
             "decisions",
             "blockedNodes",
         ),
-        *("blockedPods", "problems"),
+        *("blockedPods", "problems", "schedules"),
     ]
 
 
@@ -587,3 +587,23 @@ def test_script_that_is_not_built_is_reported(
     monkeypatch.setattr("cli.ui.page.ASSET_FOLDER", tmp_path)
     assert main(["report", str(tmp_path / "x.html"), "--journal", str(played)]) == 1
     assert "run `make ui`" in capsys.readouterr().err
+
+
+def test_schedules_of_the_last_snapshot_are_reported(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_journal(tmp_path, *make_node_entries(1))
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "d"}
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "default", "annotations": {"joiner.dev/schedule": "night: 0 20 * * * 11h limits.cpu=0"}},
+        "spec": {"template": {"spec": {"nodeClassRef": reference, "requirements": []}}},
+    }
+    cluster = build_snapshot_from_documents([pool], DEFAULT_START_TIME.replace(hour=21, minute=0))
+    monkeypatch.setattr("cli.journal.sources._read_cluster", lambda *_: cluster)
+    [schedule] = read_report(folder, "--context", "prod", capsys=capsys)["schedules"]
+    assert (schedule["windows"], schedule["values"], schedule["nextWindows"]) == (["night"], "limits.cpu=0", [])
+    html = render_report(folder, "--context", "prod", capsys=capsys)
+    assert "NodePool default" in html
+    assert schedule["changesAt"].replace("T", " ").rstrip("Z") in html

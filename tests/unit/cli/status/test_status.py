@@ -10,9 +10,15 @@ import pytest
 
 from cli.main import build_parser, main
 from cli.planning.cluster_source import PlanningInput, PlanningInputReader
+from cli.planning.table import TableOptions
+from cli.status.page import build_status_document, render_status
 from cli.status.screen import INSTALL_HINT, REFRESH_INTERVAL_SECONDS, draw_status
+from cli.status.summary import build_fleet_status
 from cli.terminal.refresh import Viewport
+from cli.terminal.text import Palette
 from shared.model.cluster import ClusterSnapshot
+from shared.state.cluster_state import ClusterState
+from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from tests.support.cli.fleet_files import POOL, make_claim, make_instance_type, make_node_manifests, make_pod
 
 Out = pytest.CaptureFixture[str]
@@ -286,3 +292,36 @@ def test_cluster_without_karpenter_crds_shows_an_install_hint(monkeypatch: pytes
     assert second == "note: something else"
     assert main(["status", "-f", "x", "-o", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["notes"]) == 2
+
+
+def test_schedules_show_what_is_in_force_and_what_is_next() -> None:
+    annotations = {
+        "joiner.dev/schedule": "night: 0 20 * * * 11h limits.cpu=0",
+        "joiner.dev/schedule-time-zone": "Europe/Berlin",
+    }
+    scheduled = make_ready_pool({**POOL, "metadata": {**POOL["metadata"], "annotations": annotations}}, cpu="10")
+    cluster = build_snapshot_from_documents([scheduled], datetime(2026, 11, 23, 21, tzinfo=UTC))
+    status = build_fleet_status(ClusterState(cluster))
+    document = build_status_document(status, None)
+    assert document["schedules"] == [
+        {
+            "kind": "NodePool",
+            "name": "default",
+            "windows": ["night"],
+            "values": "limits.cpu=0",
+            "changesAt": "2026-11-24T06:00:00Z",
+            "nextWindows": [],
+            "nextValues": None,
+        }
+    ]
+    assert document["nodePools"][0]["limits"]["cpu"]["limit"] == "0"
+    page = render_status(status, None, Palette(enabled=False), TableOptions())
+    assert "NodePool default: night (limits.cpu=0); from 2026-11-24T06:00:00Z: as in its spec" in page
+
+
+def test_schedule_without_an_end_has_no_next_change(tmp_path: Path, capsys: Out) -> None:
+    annotations = {"joiner.dev/schedule": "always: @hourly 1h limits.cpu=5"}
+    scheduled = {**POOL, "metadata": {**POOL["metadata"], "annotations": annotations}}
+    assert main([*write_inputs(tmp_path, make_ready_pool(scheduled)), "--wide"]) == 0
+    page = capsys.readouterr().out
+    assert "SCHEDULES\n  NodePool default: always (limits.cpu=5)\n" in page

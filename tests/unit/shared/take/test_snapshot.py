@@ -22,6 +22,7 @@ from shared.take.snapshot import (
     SnapshotRequest,
     refresh_snapshot,
     take_snapshot,
+    take_trigger_snapshot,
 )
 from sim.world.memory_ports import MemoryBucket, MemoryTable
 from tests.support.snapshot_world import (
@@ -305,3 +306,26 @@ def test_catalog_is_not_missed_before_the_first_node_class_is_ready() -> None:
     cluster = take_snapshot(make_world(Lists({"EC2NodeClass": [make_ready_node_class("False")]})))
     assert cluster.catalog is None
     assert not [problem for problem in cluster.problems if problem.kind == "Catalogue"]
+
+
+def test_schedules_are_applied_at_the_time_of_each_read() -> None:
+    start = NOW.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    pool = make_node_pool()
+    schedule = f"peak: 0 {start.hour} * * * 1h limits.cpu=7"
+    pool["metadata"]["annotations"] = {"joiner.dev/schedule": schedule}
+    now = NOW
+    world = msgspec.structs.replace(make_world(Lists({"NodePool": [pool]})), clock=lambda: now)
+    request = SnapshotRequest(lists=("node_pools",))
+    before = take_snapshot(world, request)
+    now = start
+    snapshots = (take_snapshot(world, request), refresh_snapshot(world, before, SnapshotRequest(lists=())))
+    limits = [snapshot.node_pools[0].limits for snapshot in (before, *snapshots)]
+    assert [limit and limit["cpu"] for limit in limits] == [None, 7000, 7000]
+
+
+def test_trigger_snapshot_has_the_replicas_of_the_schedule() -> None:
+    pool = make_node_pool()
+    pool["metadata"]["annotations"] = {"joiner.dev/schedule": "always: @hourly 1h replicas=4"}
+    pool["spec"]["replicas"] = 0
+    cluster = take_trigger_snapshot(make_world(Lists({"NodePool": [pool]})), ("node_pools",))
+    assert cluster.node_pools[0].replicas == 4

@@ -10,7 +10,7 @@ from shared.decide.disruption.budgets.budget import (
     count_disruptions,
     find_budget_problem,
 )
-from shared.decide.disruption.budgets.cron_schedule import expand_schedule, is_schedule_active
+from shared.model.core.calendar.cron_schedule import expand_schedule, is_schedule_active
 from shared.model.karpenter.node_pool import DisruptionBudget
 from shared.state.cluster_state import ClusterState
 from tests.support.lifecycle_cases import (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings, parse_disruption_settings
-from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone
+from shared.model.core.calendar.time_zones import get_time_zone
 from shared.model.core.metadata import Problem
 from shared.model.karpenter.node_pool import DisruptionBudget
 from tests.support.catalogues import make_node_pool

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.decide.disruption.budgets.budget import UNLIMITED_DISRUPTIONS, compute_allowed_disruptions
-from shared.decide.disruption.budgets.cron_schedule import is_schedule_active
-from shared.decide.disruption.budgets.node_pool_annotations import get_time_zone, parse_disruption_annotations
+from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
+from shared.model.core.calendar.cron_schedule import is_schedule_active
+from shared.model.core.calendar.time_zones import get_time_zone
 from shared.model.core.labels import (
     BUDGET_TIME_ZONE,
     DISRUPTION_WINDOWS,

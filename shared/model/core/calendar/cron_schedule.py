@@ -1,4 +1,4 @@
-"""Cron schedules of disruption budgets in robfig/cron's dialect, in UTC unless another time zone is given.
+"""Cron schedules in the dialect of robfig/cron, in UTC unless another time zone is given.
 
 A schedule has five fields or is a descriptor. Each field is expanded here by robfig's rules, and cronsim, which has a
 different dialect, receives plain lists of numbers. Known difference: a date that never occurs is an error here; in

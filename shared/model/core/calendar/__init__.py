@@ -1,0 +1,1 @@
+"""Times of a local calendar: cron schedules, time zones, windows."""
