@@ -100,6 +100,10 @@ def _describe_placement_group(inputs: DriftInputs) -> tuple[str, str]:
 _DESCRIBERS: Final[Mapping[str, Callable[[DriftInputs], tuple[str, str]]]] = {
     "AMIDrift": _describe_image,
     "CapacityReservationDrift": _describe_reservation,
+    "RebalanceRecommended": lambda _: (
+        "a rebalance recommendation of EC2",
+        "a replacement, by joiner.dev/rebalance-policy",
+    ),
     "DriftRequested": lambda _: ("not drifted", "a replacement, requested by its annotation"),
     "Expired": _describe_expiration,
     "InstanceTypeNotFound": _describe_instance_type,

@@ -23,6 +23,8 @@ def build_action_key(action: actions.Action) -> Hashable:  # noqa: PLR0911 - one
         case actions.MarkUnavailable():
             offering = action.offering
             return "mark", offering.capacity_type, offering.instance_type, offering.zone, offering.subnet_id
+        case actions.RecordOfferingEvents():
+            return "history", action.message
         case actions.PatchMetadata() | actions.PatchStatus() | actions.DeleteObject():
             return type(action).__name__, action.kind, action.name
         case actions.LaunchInstances():
@@ -59,6 +61,13 @@ def describe_action(action: actions.Action) -> tuple[str, str]:  # noqa: C901, P
             offering = action.offering
             parts = (offering.capacity_type, offering.instance_type, offering.zone)
             return f"{' '.join(filter(None, parts))}{MARKED_SUFFIX}", action.message
+        case actions.RecordOfferingEvents():
+            offering_names = sorted({f"{event.instance_type} {event.zone}" for event in action.events})
+            events_text = format_count(len(action.events), "event")
+            return (
+                f"{events_text} added to the history of offerings",
+                f"{join_names(offering_names, _MAX_LISTED_NAMES)}: {action.message}",
+            )
         case actions.TaintNode():
             keys = ", ".join(taint.key for taint in action.taints)
             return f"Node {action.name} {f'tainted: {keys}' if keys else 'taints removed'}", action.message

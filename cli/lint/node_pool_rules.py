@@ -15,7 +15,15 @@ from cli.lint.finding import LintFinding, build_finding, get_object_name
 from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
 from shared.model.core.formatting import format_elapsed, join_names
-from shared.model.core.labels import CAPACITY_TYPE, GRACEFUL_EXPIRATION, LIMIT_USD, WELL_KNOWN
+from shared.model.core.labels import (
+    CAPACITY_TYPE,
+    GRACEFUL_EXPIRATION,
+    LIMIT_USD,
+    REBALANCE_POLICIES,
+    REBALANCE_POLICY,
+    SPOT,
+    WELL_KNOWN,
+)
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import USD_PER_HOUR, build_resources, format_amount
 from shared.model.core.taints import Taint, Toleration
@@ -58,6 +66,7 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
         source_object = source_by_name[pool.name]
         yield from _lint_expiration(source_object, pool)
         yield from _lint_disruption_annotations(source_object, pool)
+        yield from _lint_rebalance_policy(source_object, pool)
         yield from _lint_limits(source_object, pool, catalog)
         if tolerations:
             yield from _lint_taints(source_object, pool, tolerations)
@@ -109,6 +118,17 @@ def _lint_disruption_annotations(source_object: SourceObject, pool: NodePool) ->
         key, _, message = problem.partition(": ")
         fix = f"{message}; until it is fixed, the nodes are not disrupted voluntarily"
         yield build_finding(source_object, "error", ("metadata", "annotations", key), fix)
+
+
+def _lint_rebalance_policy(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:
+    policy = pool.meta.get_annotation(REBALANCE_POLICY)
+    path = ("metadata", "annotations", REBALANCE_POLICY)
+    if policy and policy not in REBALANCE_POLICIES:
+        message = f"{policy!r} is not a policy, so rebalance recommendations are ignored: "
+        yield build_finding(source_object, "error", path, f"{message}write one of {join_names(REBALANCE_POLICIES)}")
+    elif policy in REBALANCE_POLICIES[1:] and not pool.requirements[CAPACITY_TYPE].has(SPOT):
+        message = "has no effect: the NodePool does not allow spot: remove it, or allow spot"
+        yield build_finding(source_object, "warning", path, message)
 
 
 def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog | None) -> Iterator[LintFinding]:

@@ -17,7 +17,7 @@ from cli.planning.unschedulable import describe_workload, group_messages_by_pool
 from cli.terminal.errors import InputError
 from shared.decide.scheduling.scheduler import solve
 from shared.model.cloud_provider.instance_type import InstanceType
-from shared.model.core.formatting import format_count, format_usd_per_hour
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from shared.model.core.metadata import find_condition
 from shared.model.core.requirements import Requirements
@@ -192,8 +192,7 @@ def _plan_with_pool(plan_result: PlanResult, pod: Pod, pool: NodePool) -> str:
 
 def format_choice(choice: CheapestOffering) -> str:
     """Return an offering as text."""
-    price = format_usd_per_hour(choice.price_usd_per_hour)
-    return f"{choice.instance_type} {choice.capacity_type} in {choice.zone} ({price})"
+    return f"{choice.instance_type} {choice.capacity_type} in {choice.zone} ({choice.format_price()})"
 
 
 def _build_existing_node_verdict(

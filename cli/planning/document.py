@@ -117,10 +117,16 @@ def build_new_node_document(node: NewNodeClaim, taints: list[dict[str, str]]) ->
 def build_choice_document(choice: CheapestOffering) -> dict[str, Any]:
     """Return an offering as a document; the price in USD per hour."""
     reservation = {"reservationId": choice.reservation_id} if choice.reservation_id else {}
-    return {
-        "instanceType": choice.instance_type,
-        "zone": choice.zone,
-        "capacityType": choice.capacity_type,
-        "usdPerHour": choice.price_usd_per_hour,
-        "price": choice.price_usd_per_hour,
-    } | reservation
+    surcharge = choice.interruption_usd_per_hour
+    risk = {"interruptionUsdPerHour": round(surcharge, 9)} if surcharge else {}
+    return (
+        {
+            "instanceType": choice.instance_type,
+            "zone": choice.zone,
+            "capacityType": choice.capacity_type,
+            "usdPerHour": choice.price_usd_per_hour,
+            "price": choice.price_usd_per_hour,
+        }
+        | reservation
+        | risk
+    )

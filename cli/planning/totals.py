@@ -35,6 +35,9 @@ def render_totals(plan: PlanResult, palette: Palette, width: int | None) -> Iter
 def _list_cost_texts(plan: PlanResult) -> Iterator[str]:
     price, greedy = plan.placement.price_usd_per_hour, plan.placement.greedy_usd_per_hour
     yield f"total: {format_usd_per_hour(price)}, {format_usd_per_month(HOURS_PER_MONTH * price)}"
+    surcharge = sum(node.cheapest.interruption_usd_per_hour for node in plan.placement.new_nodes)
+    if surcharge:
+        yield f"with {format_usd_per_hour(surcharge)} for expected spot interruptions, which are not billed"
     if plan.other_costs_usd_per_hour:
         yield f"plus {format_usd_per_hour(plan.other_costs_usd_per_hour)} for EBS volumes and other node costs"
     if greedy > price > 0:

@@ -15,6 +15,7 @@ from shared.cycles.provision import decide_provisioning
 from shared.cycles.setup.decision_driver import run_decision
 from shared.cycles.setup.run_cycle import CycleReport
 from shared.cycles.setup.time_limit import Deadline
+from shared.decide.launch.money.interruption_costs import price_interruptions
 from shared.decide.scheduling.templates.node_overlays import apply_overlays
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.cluster import ClusterSnapshot
@@ -48,7 +49,8 @@ def build_recorded_decision(entry: JournalEntry, record: DecisionRecord) -> Deci
 
 def build_cluster(record: DecisionRecord, catalog: Catalog | None) -> ClusterSnapshot:
     """Return the cluster snapshot that was decided on; *catalog* is the one that *record* names."""
-    return apply_overlays(replace(record.cluster, catalog=catalog, launch_groups=record.inputs.launch_groups))
+    cluster = replace(record.cluster, catalog=catalog, launch_groups=record.inputs.launch_groups)
+    return price_interruptions(apply_overlays(cluster))
 
 
 def replay_decision(

@@ -19,6 +19,7 @@ from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors, show_progress
 from cli.terminal.text import choose_palette, get_terminal_width
+from shared.decide.launch.money.interruption_costs import price_interruptions
 from shared.decide.scheduling.templates.node_overlays import apply_overlays
 from shared.model.core.formatting import format_count
 from shared.store.shared_cache.code_digest import compute_code_digest
@@ -88,7 +89,9 @@ def _replay_cycle(args: argparse.Namespace, journal: Journal, messages: list[str
         changes = apply_changes(cluster, selections, args.added, args.without, messages.append, reads)
         changed_record = with_node_class_answers(record, changes, selections)
         overlaid_catalog = store.load_overlaid_catalog(record)
-        new_decision = replay_decision(entry, changed_record, apply_overlays(changes.cluster), overlaid_catalog)
+        new_decision = replay_decision(
+            entry, changed_record, price_interruptions(apply_overlays(changes.cluster)), overlaid_catalog
+        )
     return ReplayResult(
         cycle=cycle,
         record=record,

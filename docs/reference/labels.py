@@ -84,7 +84,7 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     names.REBALANCE_POLICY: (
         "NodePool",
-        "Reaction to a rebalance recommendation of EC2: `ignore` (default), `cordon` or `drain`.",
+        "Reaction to a rebalance recommendation of EC2: `ignore` (default), `cordon`, `replace` or `drain`.",
     ),
     names.DO_NOT_SYNC_TAINTS: ("Node label", "`true`: Joiner does not change the taints when it registers the Node."),
 }
@@ -131,7 +131,7 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.ENDS_AT: ("Node", "When EC2 reclaims the instance."),
     names.EARLY_ENDS: ("NodePool", "Instances that EC2 ended before their nodes registered, with the times."),
     names.REGISTRATION_HEALTH: ("NodePool", "Which of its last four NodeClaims failed to register."),
-    names.AT_RISK: ("Node", "Taint after a rebalance recommendation, with the rebalance policy `cordon`."),
+    names.AT_RISK: ("Node", "Taint after a rebalance recommendation, with the rebalance policy `cordon` or `replace`."),
     names.DISRUPTED_TAINT: ("Node", "Taint: the node is being removed, so no new pods are scheduled on it."),
     names.UNREGISTERED_TAINT: ("Node", "Taint until the node is registered."),
     names.TERMINATION_FINALIZER: ("NodeClaim, Node", "Finalizer, removed after the instance is terminated."),

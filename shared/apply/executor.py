@@ -32,6 +32,7 @@ from shared.model.decisions.action import (
     PatchMetadata,
     PatchStatus,
     PublishEvent,
+    RecordOfferingEvents,
     RegisterNode,
     RestartDeployment,
     SetDeletionCost,
@@ -43,6 +44,7 @@ from shared.model.decisions.action_outcome import OUT_OF_TIME_MESSAGE, Outcome
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
 from shared.store.lease import LeaseGuard
+from shared.store.offering_history import record_offering_events
 from shared.store.unavailable_offerings import record_unavailable_offerings
 
 Batch: TypeAlias = tuple[Action, ...]
@@ -158,6 +160,8 @@ def _perform_batch(batch: Batch, world: World, guard: LeaseGuard) -> LaunchGroup
             world.ec2.delete_launch_template(action.name)
         case MarkUnavailable():
             record_unavailable_offerings((mark.offering for mark in batch if isinstance(mark, MarkUnavailable)), world)
+        case RecordOfferingEvents():
+            record_offering_events(action.events, world.table, world.clock())
         case PatchMetadata():
             writes.patch_metadata(action, world.kube)
         case PatchStatus():

@@ -11,6 +11,7 @@ from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_plann
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report
 from shared.cycles.setup.time_limit import Deadline, build_time_check
 from shared.decide.common.events import sort_events_last
+from shared.decide.disruption.savings.interruption_events import record_interruptions
 from shared.decide.lifecycle.interruption.interruption import (
     build_annotation_retries,
     decide_interruptions,
@@ -89,7 +90,10 @@ def handle_interruptions(
     )
     outcomes += yield PerformActions(actions=guarded_actions, is_guarded=True)
     remaining_actions = sort_events_last(action for action in actions if not isinstance(action, URGENT_ACTIONS))
-    outcomes += yield PerformActions(actions=remaining_actions, is_last=True)
+    history_actions = record_interruptions(
+        ClusterState(cluster), inputs.messages, inputs.decode_settings().eviction_price_usd
+    )
+    outcomes += yield PerformActions(actions=(*history_actions, *remaining_actions), is_last=True)
     return CycleReport(
         cluster=cluster,
         outcomes=outcomes,

@@ -18,6 +18,11 @@ class PriceList:
         offering = self.find_offering(meta, node_class)
         return 0.0 if offering is None else offering.price_usd_per_hour
 
+    def get_billed_price(self, meta: ObjectMeta, node_class: str) -> float:
+        """Return the same price without the expected cost of interruptions."""
+        offering = self.find_offering(meta, node_class)
+        return 0.0 if offering is None else offering.billed_usd_per_hour
+
     def find_offering(self, meta: ObjectMeta, node_class: str) -> Offering | None:
         """Return the first offering that matches the labels, available or not; None if there is none."""
         instance_type = self.find_type(meta, node_class)

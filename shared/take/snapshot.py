@@ -21,6 +21,7 @@ from shared.state.schedules import apply_schedules
 from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
 from shared.store.catalog_format import decode_catalog
 from shared.store.launch_groups import read_launch_groups
+from shared.store.offering_history import read_offering_history
 from shared.store.unavailable_offerings import read_unavailable_offerings
 from shared.take.ended_instances import read_ended_instances
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
@@ -43,9 +44,13 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True):
     facts: bool = False
     unavailable: bool = False
     launch_groups: bool = False
+    offering_history: bool = False
+    """Read only if the setting spot-history is on."""
 
 
-PLANNING_REQUEST: Final = SnapshotRequest(catalog=True, facts=True, unavailable=True, launch_groups=True)
+PLANNING_REQUEST: Final = SnapshotRequest(
+    catalog=True, facts=True, unavailable=True, launch_groups=True, offering_history=True
+)
 """For decisions about nodes: everything except the EC2 view of the instances."""
 FULL_REQUEST: Final = msgspec.structs.replace(PLANNING_REQUEST, instances=True)
 LAUNCH_REQUEST: Final = SnapshotRequest(lists=("node_claims",), unavailable=True, launch_groups=True)
@@ -204,4 +209,6 @@ def _read_table_parts(world: World, request: SnapshotRequest, now: datetime, pro
         parts["unavailable"] = read_unavailable_offerings(world.table, now, problems)
     if request.launch_groups:
         parts["launch_groups"] = read_launch_groups(world.table, now, problems)
+    if request.offering_history and world.settings.spot_history == "on":
+        parts["offering_history"] = read_offering_history(world.table, problems)
     return parts

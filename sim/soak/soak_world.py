@@ -64,7 +64,7 @@ class SoakWorld(EmbeddedWorld):
         elif event.kind == "release":
             self.cloud.release_amis()
         else:
-            return self._interrupt(event.position)
+            return self._interrupt(event)
         return True
 
     def compute_ideal_cost(self, *, bounded: bool = True) -> IdealCost:
@@ -86,15 +86,18 @@ class SoakWorld(EmbeddedWorld):
             bound=bound,
         )
 
-    def _interrupt(self, position: float) -> bool:
+    def _interrupt(self, event: ChurnEvent) -> bool:
+        family, _, zone = event.name.partition(" ")
         running_spot = [
             instance
             for instance in self.list_active_instances()
-            if instance.capacity_type == "spot" and instance.state == "running"
+            if instance.capacity_type == "spot"
+            and instance.state == "running"
+            and (not event.name or (instance.instance_type.partition(".")[0], instance.zone) == (family, zone))
         ]
         if not running_spot:
             return False
-        self.cloud.instances.interrupt(running_spot[int(position * len(running_spot))].instance_id)
+        self.cloud.instances.interrupt(running_spot[int(event.position * len(running_spot))].instance_id)
         return True
 
     def _take_snapshot(self) -> ClusterSnapshot:

@@ -51,7 +51,7 @@ def build_fleet_summary(cluster_state: ClusterState, name: str, label: str = "")
     Every NodePool has a line, also without nodes; sorted by grouping, then by name.
     """
     priced_states = [
-        (state, cluster_state.price_list.get_price(state.meta, state.claim.node_class.name))
+        (state, cluster_state.price_list.get_billed_price(state.meta, state.claim.node_class.name))
         for state in cluster_state.nodes
         if state.claim is not None
     ]

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from shared.decide.launch.money.interruption_costs import price_interruptions
 from shared.decide.scheduling.constraints.default_topology_spread import apply_default_spread, parse_default_constraints
 from shared.decide.scheduling.templates.node_overlays import apply_overlays
 from shared.model.cluster import ClusterSnapshot
@@ -19,4 +20,6 @@ def apply_feature_gates(cluster: ClusterSnapshot, feature_gates: str, scheduler_
         cluster = replace(cluster, node_overlays=())
     if not gates.capacity_buffer:
         cluster = replace(cluster, capacity_buffers=())
-    return apply_default_spread(apply_overlays(cluster), parse_default_constraints(scheduler_config))
+    return apply_default_spread(
+        price_interruptions(apply_overlays(cluster)), parse_default_constraints(scheduler_config)
+    )

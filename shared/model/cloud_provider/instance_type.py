@@ -28,6 +28,13 @@ class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
     """For reserved capacity: `default` or `capacity-block`."""
     reservation_interruptible: bool = False
     """Whether the owner of the reservation may reclaim a reserved instance."""
+    interruption_usd_per_hour: float = 0.0
+    """The part of the price that is the expected cost of interruptions; it is never billed."""
+
+    @property
+    def billed_usd_per_hour(self) -> float:
+        """The price without the expected cost of interruptions."""
+        return self.price_usd_per_hour - self.interruption_usd_per_hour
 
 
 class InstanceType(msgspec.Struct, frozen=True, kw_only=True):

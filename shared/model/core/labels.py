@@ -64,9 +64,10 @@ PLANNED_UNDER: Final = "joiner.dev/planned-under"
 ENDS_AT: Final = "joiner.dev/ends-at"
 """Joiner's, on a Node: RFC 3339; when EC2 reclaims its instance, according to an interruption message."""
 REBALANCE_POLICY: Final = "joiner.dev/rebalance-policy"
-"""Joiner's, on a NodePool: the reaction to a rebalance recommendation: ``ignore`` (default), ``cordon`` or
+"""Joiner's, on a NodePool: the reaction to a rebalance recommendation: ``ignore`` (default), ``cordon``, ``replace`` or
 ``drain``.
 """
+REBALANCE_POLICIES: Final = ("ignore", "cordon", "replace", "drain")
 AT_RISK: Final = "joiner.dev/rebalance-recommended"
 """Joiner's, a taint on a Node that is cordoned after a rebalance recommendation: no new pods are scheduled there."""
 OWN_DELETION_COST: Final = "joiner.dev/pod-deletion-cost"

@@ -11,6 +11,7 @@ import msgspec
 
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.cloud_provider.offering_history import OfferingEvent
 from shared.model.core.metadata import OwnerReference, Pairs
 from shared.model.core.taints import Taint
 from shared.model.ec2.types import Tags
@@ -65,6 +66,13 @@ class MarkUnavailable(msgspec.Struct, frozen=True, kw_only=True, tag="MarkUnavai
     """Record that EC2 refused an offering."""
 
     offering: UnavailableOffering
+    message: str = msgspec.field(default="", name="why")
+
+
+class RecordOfferingEvents(msgspec.Struct, frozen=True, kw_only=True, tag="RecordOfferingEvents", tag_field="action"):
+    """Add interruptions, rebalance recommendations or capacity errors to the history of offerings."""
+
+    events: tuple[OfferingEvent, ...]
     message: str = msgspec.field(default="", name="why")
 
 
@@ -226,6 +234,7 @@ Action: TypeAlias = (
     | TagInstance
     | DeleteLaunchTemplate
     | MarkUnavailable
+    | RecordOfferingEvents
     | PatchMetadata
     | PatchStatus
     | TaintNode

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Resources
 from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy
@@ -63,6 +64,14 @@ class CheapestOffering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     price_usd_per_hour: float
     reservation_id: str = ""
     """Id of the capacity reservation that the offering uses; "" if none."""
+    interruption_usd_per_hour: float = 0.0
+    """The part of the price that is the expected cost of interruptions."""
+
+    def format_price(self) -> str:
+        """Return the price, and the expected cost of interruptions in it, as text."""
+        price = format_usd_per_hour(self.price_usd_per_hour)
+        surcharge = format_usd_per_hour(self.interruption_usd_per_hour)
+        return f"{price}, with {surcharge} for interruptions" if self.interruption_usd_per_hour else price
 
 
 class NewNodeClaim(msgspec.Struct, frozen=True, kw_only=True):

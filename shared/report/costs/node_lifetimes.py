@@ -140,7 +140,7 @@ class NodeLifetimes:
             launched=lifetime.launched or _get_launch_time(claim),
             ended=lifetime.ended or self._end_by_instance.get(claim.instance_id),
             missed=None,
-            usd_per_hour=prices.get_price(state.meta, claim.node_class.name) or lifetime.usd_per_hour,
+            usd_per_hour=prices.get_billed_price(state.meta, claim.node_class.name) or lifetime.usd_per_hour,
         )
 
     def _update(self, name: str, facts: Mapping[str, object]) -> None:

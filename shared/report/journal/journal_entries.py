@@ -172,7 +172,7 @@ def _find_price(labels: Mapping[str, str], cluster: ClusterSnapshot) -> float:
     for kind in types:
         for offering in kind.offerings:
             if (kind.name, offering.zone, offering.capacity_type, offering.reservation_id) == offering_key:
-                return offering.price_usd_per_hour
+                return offering.billed_usd_per_hour
     return 0.0
 
 

@@ -34,6 +34,7 @@ _OBJECT_LIST_FIELDS: Final = tuple(
         "pods",
         "unavailable",
         "has_surge_drain",
+        "offering_history",
     )
 )
 """Fields that hold objects with metadata, or EC2 objects.

@@ -52,7 +52,7 @@ def count_reschedulable_pods(placement: Placement, cluster: ClusterSnapshot) -> 
 def compute_fleet_metrics(cluster_state: ClusterState) -> dict[str, float]:
     """Return the number of managed nodes and their price per hour; a node without a known price counts as 0."""
     costs = [
-        cluster_state.price_list.get_price(state.meta, state.claim.node_class.name)
+        cluster_state.price_list.get_billed_price(state.meta, state.claim.node_class.name)
         for state in cluster_state.nodes
         if state.claim is not None
     ]

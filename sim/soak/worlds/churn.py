@@ -22,6 +22,7 @@ class ChurnEvent(msgspec.Struct, frozen=True, kw_only=True):
     """From the start of the simulation."""
     kind: ChurnKind
     name: str = ""
+    """Of the Deployment; of an interruption: instance family and zone, "" for any."""
     replicas: int = 0
     position: float = 0.0
     """In [0, 1): selects the interrupted spot instance among all."""

@@ -118,7 +118,7 @@ def test_interrupted_node_gets_its_end_time_annotation_despite_concurrent_patche
     assert labels.ENDS_AT in node["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize("policy", ["ignore", "cordon", "drain"])
+@pytest.mark.parametrize("policy", ["ignore", "cordon", "replace", "drain"])
 def test_rebalance_recommendation_follows_the_rebalance_policy_of_the_nodepool(policy: str) -> None:
     world = build_spot_world(3)
     world.cluster.api.patch(
@@ -130,11 +130,31 @@ def test_rebalance_recommendation_follows_the_rebalance_policy_of_the_nodepool(p
     taints = {
         taint["key"] for taint in world.cluster.api.get("nodes", old["metadata"]["name"])["spec"].get("taints", [])
     }
-    assert taints == {"ignore": set(), "cordon": {labels.AT_RISK}, "drain": {labels.DISRUPTED_TAINT}}[policy]
-    world.advance_seconds(240)
+    cordoned = {labels.AT_RISK}
+    expected_taints = {"ignore": set(), "cordon": cordoned, "replace": cordoned, "drain": {labels.DISRUPTED_TAINT}}
+    assert taints == expected_taints[policy]
+    world.advance_seconds(340)
     names = [node["metadata"]["name"] for node in world.list_nodes()]
-    assert (old["metadata"]["name"] in names) is (policy != "drain")
+    assert (old["metadata"]["name"] in names) is (policy in ("ignore", "cordon"))
     assert len(world.list_running_pods()) == 3
+
+
+def test_node_with_a_rebalance_recommendation_is_drained_after_its_replacement_is_ready_within_budgets() -> None:
+    world = build_spot_world(3)
+    annotations = {"metadata": {"annotations": {labels.REBALANCE_POLICY: "replace"}}}
+    closed_budget = {"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}}
+    world.cluster.api.patch("nodepools.karpenter.sh", "default", annotations | closed_budget)
+    (old,) = world.list_nodes()
+    world.cloud.instances.send_rebalance_recommendation(world.find_instance(old).instance_id)
+    world.advance_seconds(300)
+    assert [node["metadata"]["name"] for node in world.list_nodes()] == [old["metadata"]["name"]]
+    open_budget = {"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}
+    world.cluster.api.patch("nodepools.karpenter.sh", "default", open_budget)
+    world.wait_until(lambda: world.list_done_actions(EvictPod), timeout=300)
+    fit = [claim for claim in world.list_claims() if is_fit(claim) and "deletionTimestamp" not in claim["metadata"]]
+    assert len(fit) == 1
+    world.wait_until_settled(3)
+    assert old["metadata"]["name"] not in [pod["spec"]["nodeName"] for pod in world.list_running_pods()]
 
 
 def test_scheduled_run_replaces_an_interrupted_node_when_the_queue_reader_fails() -> None:

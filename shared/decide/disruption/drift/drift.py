@@ -37,6 +37,7 @@ from shared.model.karpenter.node_pool import NodePool
 
 DRIFTED: Final = "Drifted"
 DRIFT_REQUESTED: Final = "DriftRequested"
+REBALANCE_RECOMMENDED: Final = "RebalanceRecommended"
 NODE_POOL_DRIFTED: Final = "NodePoolDrifted"
 REQUIREMENTS_DRIFTED: Final = "RequirementsDrifted"
 NODE_CLASS_DRIFT: Final = "NodeClassDrift"
@@ -56,6 +57,8 @@ class DriftInputs(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     is_drift_requested: bool = False
     """The NodeClaim or its Node has the annotation that requests replacement."""
+    is_at_risk: bool = False
+    """EC2 has recommended to rebalance the instance, and the NodePool has the policy to replace such nodes."""
     waits_for_canary: bool = False
     """The image canary, another node, must run the new image first."""
 
@@ -111,6 +114,10 @@ def find_unmet_requirement(inputs: DriftInputs) -> Requirement | None:
 
 def _check_drift_request(inputs: DriftInputs) -> str:
     return DRIFT_REQUESTED if inputs.is_drift_requested else ""
+
+
+def _check_rebalance_recommendation(inputs: DriftInputs) -> str:
+    return REBALANCE_RECOMMENDED if inputs.is_at_risk else ""
 
 
 def _check_expiration(inputs: DriftInputs) -> str:
@@ -201,6 +208,7 @@ def _check_placement_group(inputs: DriftInputs) -> str:
 _Check: TypeAlias = Callable[[DriftInputs], str | None]
 _NODE_POOL_CHECKS: Final[tuple[_Check, ...]] = (
     _check_drift_request,
+    _check_rebalance_recommendation,
     _check_expiration,
     _check_node_pool_hash,
     _check_requirements,
@@ -216,6 +224,7 @@ _NODE_CLASS_CHECKS: Final[tuple[_Check, ...]] = (
 )
 _RESOLVED_CHECKS: Final[Mapping[str, Callable[[DriftInputs], bool]]] = {
     DRIFT_REQUESTED: lambda inputs: not inputs.is_drift_requested,
+    REBALANCE_RECOMMENDED: lambda inputs: not inputs.is_at_risk,
     EXPIRED: lambda inputs: not _check_expiration(inputs),
     NODE_POOL_DRIFTED: lambda inputs: _get_node_pool_hash(inputs) == compute_node_pool_hash(inputs.pool),
     REQUIREMENTS_DRIFTED: lambda inputs: find_unmet_requirement(inputs) is None,

@@ -24,7 +24,14 @@ from shared.decide.disruption.drift.drift import (
 )
 from shared.model.core.conditions import encode_conditions, with_condition, without_condition
 from shared.model.core.formatting import format_count
-from shared.model.core.labels import DO_NOT_DISRUPT, IMAGE_SOAK, NODEPOOL, VOLUNTARY_DISRUPTION
+from shared.model.core.labels import (
+    AT_RISK,
+    DO_NOT_DISRUPT,
+    IMAGE_SOAK,
+    NODEPOOL,
+    REBALANCE_POLICY,
+    VOLUNTARY_DISRUPTION,
+)
 from shared.model.core.metadata import ObjectMeta, find_condition, is_condition_true
 from shared.model.core.units import format_instant
 from shared.model.decisions.action import Action, PatchStatus
@@ -96,6 +103,9 @@ def _build_inputs(cluster_state: ClusterState) -> Iterator[DriftInputs]:
     classes = {node_class.name: node_class for node_class in cluster.node_classes}
     instances = {instance.instance_id: instance for instance in cluster.instances or ()}
     requested_provider_ids = {node.provider_id for node in cluster.nodes if _is_drift_requested(node.meta)}
+    risky_provider_ids = {
+        node.provider_id for node in cluster.nodes if any(taint.key == AT_RISK for taint in node.taints)
+    }
     for claim in sorted(cluster.node_claims, key=lambda claim: claim.name):
         pool = cluster_state.node_pools.get(claim.meta.get_label(NODEPOOL))
         if pool is not None and not claim.is_deleting():
@@ -108,6 +118,9 @@ def _build_inputs(cluster_state: ClusterState) -> Iterator[DriftInputs]:
                 now=cluster.taken_at,
                 is_drift_requested=_is_drift_requested(claim.meta)
                 or (claim.provider_id in requested_provider_ids and bool(claim.provider_id)),
+                is_at_risk=pool.meta.get_annotation(REBALANCE_POLICY) == "replace"
+                and bool(claim.provider_id)
+                and claim.provider_id in risky_provider_ids,
             )
 
 

@@ -163,8 +163,7 @@ class ConsolidationContext:
         price = sum_prices(targets)
         offering = new_nodes[0].cheapest
         new_nodes_text = (
-            f"{offering.instance_type} {offering.capacity_type} in {offering.zone} "
-            f"({format_usd_per_hour(offering.price_usd_per_hour)})"
+            f"{offering.instance_type} {offering.capacity_type} in {offering.zone} ({offering.format_price()})"
             if len(new_nodes) == 1
             else f"{len(new_nodes)} cheaper nodes"
         )

@@ -273,6 +273,7 @@ class ReplacementFinder:
                 capacity_type=offering.capacity_type,
                 price_usd_per_hour=offering.price_usd_per_hour,
                 reservation_id=offering.reservation_id,
+                interruption_usd_per_hour=offering.interruption_usd_per_hour,
             ),
             worst_price_usd_per_hour=max(
                 worst_price_by_type[priced_type.bit.bit_length() - 1] for priced_type in priced_types

@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.launch.fleets.launch_min_values import describe_min_values_shortfall, select_types_for_min_values
 from shared.decide.launch.fleets.launch_template import FittedTemplate, build_fitted_templates, build_launch_tags
 from shared.decide.launch.fleets.offerings import (
     LaunchOffering,
@@ -15,10 +14,12 @@ from shared.decide.launch.fleets.offerings import (
     select_launch_offerings,
     select_preferred_capacity_type,
 )
+from shared.decide.launch.fleets.spot_risk import select_safe_offerings
+from shared.model.cloud_provider.instance_type import InstanceType
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.digest import compute_digest
 from shared.model.core.labels import MIN_VALUES_RELAXED, NODEPOOL
-from shared.model.core.requirements import Requirements
+from shared.model.core.requirements import Requirement, Requirements
 from shared.model.ec2.account import ControlPlaneFacts
 from shared.model.ec2.fleet import FleetRequest, LaunchTemplateConfig, Override
 from shared.model.ec2.types import AllocationStrategy, CapacityType
@@ -86,7 +87,7 @@ def draft_fleet_request(
     if cluster.catalog is None or cluster.facts is None:
         return build_unlaunchable(claim, "CatalogMissing", "there is no catalog of instance types yet", final=False)
     launch_offerings = select_launch_offerings(claim, cluster, counts)
-    min_values_shortfall = describe_min_values_shortfall(
+    min_values_shortfall = _describe_min_values_shortfall(
         limit_offerings(launch_offerings, claim.requirements), claim.requirements
     )
     if (
@@ -101,7 +102,11 @@ def draft_fleet_request(
         launch_offerings, prefers_on_demand=launch_requirements.prefers_on_demand
     )
     requested_offerings = limit_offerings(
-        launch_requirements.spot_price_tolerance.select_offerings(preferred_offerings, claim.requirements),
+        select_safe_offerings(
+            launch_requirements.spot_price_tolerance.select_offerings(preferred_offerings, claim.requirements),
+            claim,
+            cluster,
+        ),
         claim.requirements,
     )
     return _build_draft(claim, node_class, requested_offerings, cluster.facts, launch_requirements)
@@ -148,7 +153,7 @@ def limit_offerings(launch_offerings: Iterable[LaunchOffering], requirements: Re
     cheapest_by_type: dict[str, LaunchOffering] = {}
     for offer in sorted_offers:
         cheapest_by_type.setdefault(offer.instance_type.name, offer)
-    min_values_types = select_types_for_min_values(
+    min_values_types = _select_types_for_min_values(
         (offer.instance_type for offer in cheapest_by_type.values()), requirements
     )
     names = list(dict.fromkeys((*min_values_types, *cheapest_by_type)))[:MAX_TYPES_PER_REQUEST]
@@ -219,5 +224,39 @@ def _build_override(offer: LaunchOffering, fitted: FittedTemplate) -> Override:
         zone=offer.zone,
         subnet_id=offer.subnet_id,
         image_id=fitted.template.image_id,
-        priority=offer.offering.price_usd_per_hour,
+        priority=offer.offering.billed_usd_per_hour,
     )
+
+
+def _describe_min_values_shortfall(launch_offerings: Iterable[LaunchOffering], requirements: Requirements) -> str:
+    """Return which minValues of *requirements* the types of *launch_offerings* do not meet; "" if all are met."""
+    types = {offer.instance_type.name: offer.instance_type for offer in launch_offerings}
+    for requirement in _list_min_values_requirements(requirements):
+        values = {
+            value for instance_type in types.values() for value in _list_allowed_values(instance_type, requirement)
+        }
+        if len(values) < (requirement.min_values or 0):
+            return f"{requirement.key} has {len(values)} of {requirement.min_values} required values"
+    return ""
+
+
+def _select_types_for_min_values(types: Iterable[InstanceType], requirements: Requirements) -> list[str]:
+    """Return the cheapest types (*types* is sorted by price) that together meet all minValues, as far as possible."""
+    covered_values: dict[str, set[str]] = {item.key: set() for item in _list_min_values_requirements(requirements)}
+    type_names: list[str] = []
+    for instance_type in types:
+        for requirement in _list_min_values_requirements(requirements):
+            new_values = _list_allowed_values(instance_type, requirement) - covered_values[requirement.key]
+            if new_values and len(covered_values[requirement.key]) < (requirement.min_values or 0):
+                type_names.append(instance_type.name)
+                for other_requirement in _list_min_values_requirements(requirements):
+                    covered_values[other_requirement.key] |= _list_allowed_values(instance_type, other_requirement)
+    return list(dict.fromkeys(type_names))
+
+
+def _list_min_values_requirements(requirements: Requirements) -> list[Requirement]:
+    return [requirement for requirement in requirements if requirement.min_values is not None]
+
+
+def _list_allowed_values(instance_type: InstanceType, requirement: Requirement) -> frozenset[str]:
+    return frozenset(value for value in instance_type.requirements[requirement.key].values if requirement.has(value))

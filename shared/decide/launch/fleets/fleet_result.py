@@ -19,7 +19,7 @@ from shared.decide.launch.fleets.fleet_errors import (
 )
 from shared.decide.launch.fleets.fleet_request import Unlaunchable
 from shared.decide.launch.fleets.launch_template import has_efa
-from shared.decide.launch.fleets.unavailable_offerings import plan_unavailable_offerings
+from shared.decide.launch.fleets.unavailable_offerings import plan_unavailable_offerings, record_capacity_errors
 from shared.model.cloud_provider.instance_type import InstanceType
 from shared.model.cloud_provider.launch_group import LaunchGroup, get_node_pool_name
 from shared.model.cluster import ClusterSnapshot
@@ -60,9 +60,8 @@ def plan_fleet_outcome(group: LaunchGroup, cluster: ClusterSnapshot) -> FleetOut
     names = frozenset(group.claims)
     claims = {claim.name: claim for claim in cluster.node_claims if claim.name in names and group.is_for(claim)}
     instance_by_claim = dict(zip(group.claims, sorted(result.instances), strict=False))
-    actions: list[Action] = [
-        mark for error in result.errors for mark in plan_unavailable_offerings(error, group, cluster)
-    ]
+    marks = [mark for error in result.errors for mark in plan_unavailable_offerings(error, group, cluster)]
+    actions: list[Action] = [*marks, *record_capacity_errors(marks, cluster)]
     for name, instance in sorted(instance_by_claim.items()):
         claim = claims.get(name)
         if claim is not None and not claim.is_launched():

@@ -1,5 +1,6 @@
 """Offerings to mark unavailable after a CreateFleet error, and for how long."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -11,12 +12,16 @@ from shared.decide.launch.fleets.fleet_errors import (
 from shared.decide.launch.fleets.subnets import list_full_subnets
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.cloud_provider.launch_group import LaunchGroup
+from shared.model.cloud_provider.offering_history import OfferingEvent
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core import labels
-from shared.model.decisions.action import MarkUnavailable
+from shared.model.decisions.action import MarkUnavailable, RecordOfferingEvents
 from shared.model.ec2.fleet import NO_SPOT_ROLE_CODE, FleetError
 
 UNAVAILABLE_TTL: Final = timedelta(minutes=3)
+_MAX_EXPONENT: Final = 16
+MAX_UNAVAILABLE_TTL: Final = timedelta(hours=1)
+"""The upper bound if an offering has repeated capacity errors."""
 
 
 def plan_unavailable_offerings(
@@ -41,20 +46,77 @@ def plan_unavailable_offerings(
     unavailable_pairs = [(error.instance_type, error.zone)] if error.instance_type else _list_requested_offerings(group)
     capacity_type = group.request.capacity_type
     return tuple(
-        build_offering_mark(capacity_type, name, zone, now=cluster.taken_at, message=message, group_id=group_id)
+        build_offering_mark(
+            capacity_type,
+            name,
+            zone,
+            now=cluster.taken_at,
+            message=message,
+            group_id=group_id,
+            period=compute_unavailable_period(cluster, name, zone, capacity_type),
+        )
         for name, zone in unavailable_pairs
     )
 
 
+def compute_unavailable_period(
+    cluster: ClusterSnapshot, instance_type: str, zone: str, capacity_type: str
+) -> timedelta:
+    """Return for how long an offering is avoided after a capacity error.
+
+    Each recent capacity error in the history doubles the time, up to `MAX_UNAVAILABLE_TTL`.
+    """
+    history = cluster.offering_history
+    record = None if history is None else history.find(instance_type, zone, capacity_type)
+    if record is None:
+        return UNAVAILABLE_TTL
+    exponent = min(record.with_decay(cluster.taken_at).capacity_errors, _MAX_EXPONENT)
+    return min(UNAVAILABLE_TTL * 2**exponent, MAX_UNAVAILABLE_TTL)
+
+
+def record_capacity_errors(
+    marks: Iterable[MarkUnavailable], cluster: ClusterSnapshot
+) -> tuple[RecordOfferingEvents, ...]:
+    """Return the action that adds the offerings of *marks* to the history; none without a history.
+
+    A mark that is about a subnet, a placement group, or all instance types or zones, says nothing about an offering.
+    """
+    if cluster.offering_history is None:
+        return ()
+    offerings = {
+        (offering.instance_type, offering.zone, offering.capacity_type)
+        for offering in (mark.offering for mark in marks)
+        if offering.instance_type and offering.zone and not offering.subnet_id and not offering.group_id
+    }
+    events = tuple(
+        OfferingEvent(
+            instance_type=instance_type,
+            zone=zone,
+            capacity_type=capacity_type,
+            kind="capacity-error",
+            at=cluster.taken_at,
+        )
+        for instance_type, zone, capacity_type in sorted(offerings)
+    )
+    return (RecordOfferingEvents(events=events, message="capacity errors of CreateFleet"),) if events else ()
+
+
 def build_offering_mark(
-    capacity_type: str, instance_type: str, zone: str, *, now: datetime, message: str, group_id: str = ""
+    capacity_type: str,
+    instance_type: str,
+    zone: str,
+    *,
+    now: datetime,
+    message: str,
+    group_id: str = "",
+    period: timedelta = UNAVAILABLE_TTL,
 ) -> MarkUnavailable:
     """Return the action that makes one offering unavailable: to the placement group *group_id*, or to all launches."""
     offering = UnavailableOffering(
         capacity_type=capacity_type,
         instance_type=instance_type,
         zone=zone,
-        until=now + UNAVAILABLE_TTL,
+        until=now + period,
         group_id=group_id,
     )
     return MarkUnavailable(offering=offering, message=message)

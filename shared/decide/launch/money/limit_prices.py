@@ -50,7 +50,7 @@ class LimitPrices:
         list_prices = [
             other.price_usd_per_hour for other in instance_type.offerings if other.capacity_type == ON_DEMAND
         ]
-        usd_per_hour = max(list_prices) if self._uses_list_price and list_prices else offering.price_usd_per_hour
+        usd_per_hour = max(list_prices) if self._uses_list_price and list_prices else offering.billed_usd_per_hour
         return convert_to_micro_usd(usd_per_hour) + self.get_volume_price(node_class)
 
     def get_node_price(self, state: StateNode) -> int:

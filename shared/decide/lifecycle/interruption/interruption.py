@@ -19,6 +19,7 @@ from shared.model.core.labels import (
     ENDS_AT,
     EXCLUDE_BALANCERS,
     NODEPOOL,
+    REBALANCE_POLICIES,
     REBALANCE_POLICY,
     RESERVED,
     SPOT,
@@ -147,7 +148,7 @@ def _handle_interruption(
         events.extend(_build_message_events(claim_state, kind, now, suffix))
     disruptive_kinds = [kind for kind in sorted(messages_by_kind) if kind not in (_REBALANCE, _CANCELED)]
     if _REBALANCE in messages_by_kind and policy != "ignore":
-        if not disruptive_kinds and policy == "cordon":
+        if not disruptive_kinds and policy in ("cordon", "replace"):
             return (*_cordon_nodes(claim_state), *mark_interrupted_offering(claim, now, SPOT), *events)
         disruptive_kinds = disruptive_kinds or [_REBALANCE]
     if not disruptive_kinds:
@@ -181,7 +182,7 @@ def _get_rebalance_policy(claim_state: NodeClaimState, cluster: ClusterSnapshot)
     name = claim_state.claim.meta.get_label(NODEPOOL)
     pool = next((node_pool for node_pool in cluster.node_pools if node_pool.name == name), None)
     policy = pool.meta.get_annotation(REBALANCE_POLICY) if pool is not None else ""
-    return policy if policy in ("cordon", "drain") else "ignore"
+    return policy if policy in REBALANCE_POLICIES else "ignore"
 
 
 def _find_reclaim_time(

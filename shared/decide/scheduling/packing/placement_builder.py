@@ -159,6 +159,7 @@ def _build_cheapest_offering(priced: PricedInstanceType) -> CheapestOffering:
         capacity_type=offering.capacity_type,
         price_usd_per_hour=offering.price_usd_per_hour,
         reservation_id=offering.reservation_id,
+        interruption_usd_per_hour=offering.interruption_usd_per_hour,
     )
 
 

@@ -59,6 +59,7 @@ ANNOTATIONS = "metadata.annotations."
 DO_NOT = "karpenter.sh/do-not-disrupt"
 EVICTION_PRICE = "joiner.dev/eviction-price-usd"
 LIMIT_USD = "joiner.dev/limit-usd-per-hour"
+REBALANCE_POLICY = "joiner.dev/rebalance-policy"
 BUDGET = {"nodes": "0", "schedule": "0 9 * * mon-frid", "duration": "8h"}
 CPUS = make_requirement("karpenter.k8s.aws/instance-cpu", "In", "4")
 
@@ -205,6 +206,12 @@ def test_valid_manifests_have_no_findings(lint: Any) -> None:
             "error",
             ANNOTATIONS + LIMIT_USD,
             "'cheap' is not an amount in USD per hour: write a number like 12.50",
+        ),
+        (
+            make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(REBALANCE_POLICY, "Drain")},
+            "error",
+            ANNOTATIONS + REBALANCE_POLICY,
+            "rebalance recommendations are ignored: write one of ignore, cordon, replace, drain",
         ),
         (
             make_node_pool("a", spec={"replicas": 2}) | {"metadata": {"name": "a"} | make_annotations(LIMIT_USD, "5")},

@@ -234,6 +234,7 @@ RESERVATION = CapacityReservation(reservation_id="cr-1", instance_type=INSTANCE_
         (build_drift_inputs({labels.NODEPOOL_HASH_VERSION: "v3"}, pool=replace(FREE, labels=(("team", "x"),))), ""),
         (build_drift_inputs({labels.NODEPOOL_HASH: "other"}), "NodePoolDrifted"),
         (build_drift_inputs({labels.NODEPOOL_HASH: "other"}, is_drift_requested=True), "DriftRequested"),
+        (build_drift_inputs(is_at_risk=True), "RebalanceRecommended"),
         (
             build_drift_inputs(pool=replace(FREE, requirements=make_requirements((labels.ZONE, "In", ("b",))))),
             "RequirementsDrifted",

@@ -9,6 +9,7 @@ from shared.decide.disruption.drift.drifted_condition import describe_drift, fin
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core import labels
 from shared.model.core.metadata import Condition, ObjectMeta, build_pairs
+from shared.model.core.taints import Taint
 from shared.model.decisions.action import PatchStatus, PublishEvent
 from shared.model.karpenter.node_class import ResolvedImage
 from shared.state.cluster_state import ClusterState
@@ -59,6 +60,23 @@ def build_soaking_cluster(*machines: Machine, soak: str = "24h") -> ClusterSnaps
 
 def list_event_messages(cluster: ClusterSnapshot) -> list[str]:
     return [one.message for one in describe_drift(ClusterState(cluster)) if isinstance(one, PublishEvent)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "taint", "reason"),
+    [
+        ("replace", labels.AT_RISK, "RebalanceRecommended"),
+        ("replace", "other", ""),
+        ("cordon", labels.AT_RISK, ""),
+        ("", labels.AT_RISK, ""),
+    ],
+)
+def test_only_tainted_nodes_of_node_pools_with_the_policy_drift(policy: str, taint: str, reason: str) -> None:
+    node, claim, _ = make_node_with_pods("a")
+    node = replace(node, taints=(Taint(key=taint, effect="NoSchedule"),))
+    pool = make_node_pool(meta=ObjectMeta(name="default", annotations=((labels.REBALANCE_POLICY, policy),)), budgets=())
+    [drift] = find_drifts(ClusterState(make_fleet((node, claim, ()), pools=(pool,))))
+    assert (drift.reason or "") == reason
 
 
 @pytest.mark.parametrize("kind", ["claim", "node"])

@@ -267,6 +267,19 @@ def test_rebalance_policy_cordon_taints_the_node_and_marks_the_offering() -> Non
     assert [deletion.message for deletion in filter_actions(DeleteObject, both_actions)] == ["spot_interrupted"]
 
 
+def test_rebalance_policy_replace_taints_the_node_and_deletes_nothing() -> None:
+    actions = decide_interruptions(ClusterState(with_policy("replace")), (make_message("rebalance_recommendation"),))
+    [taint] = filter_actions(TaintNode, actions)
+    assert taint.taints == (Taint(key=labels.AT_RISK, effect="NoSchedule"),)
+    assert len(filter_actions(MarkUnavailable, actions)) == 1
+    assert not filter_actions(DeleteObject, actions)
+    assert not filter_actions(FollowUp, actions)
+    both_actions = decide_interruptions(
+        ClusterState(with_policy("replace")), (make_message("rebalance_recommendation"), make_message())
+    )
+    assert [deletion.message for deletion in filter_actions(DeleteObject, both_actions)] == ["spot_interrupted"]
+
+
 def test_rebalance_policy_drain_drains_the_node_without_a_deadline() -> None:
     actions = decide_interruptions(ClusterState(with_policy("drain")), (make_message("rebalance_recommendation"),))
     assert [deletion.message for deletion in filter_actions(DeleteObject, actions)] == ["rebalance_recommendation"]
