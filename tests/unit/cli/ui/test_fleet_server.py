@@ -429,14 +429,19 @@ def test_document_is_encoded_only_for_a_page(monkeypatch: pytest.MonkeyPatch) ->
     history = FleetHistory(Journal(source="", now=NOW), kind="cluster", title="context prod")
     observation = FleetObservation(at=NOW, cluster=read_example_cluster())
     feed = FleetFeed(history, NOW, lambda: observation)
-    computed_rows: list[int] = []
-    monkeypatch.setattr("cli.fleet.sources.fleet_history.build_node_rows", lambda _: computed_rows.append(1) or ())
+    computed_states: list[object] = []
+
+    def build_no_rows(cluster_state: object) -> tuple[()]:
+        computed_states.append(cluster_state)
+        return ()
+
+    monkeypatch.setattr("cli.fleet.sources.fleet_history.build_node_rows", build_no_rows)
     monkeypatch.setattr("cli.ui.server.fleet_feed.encode_fleet_document", lambda _: pytest.fail("encoded"))
     feed.refresh_once()
     feed.refresh_once()
-    assert computed_rows == []
+    assert computed_states == []
     assert feed.wait_for_update(0, 0).number == 3
-    assert computed_rows == [1]
+    assert len(computed_states) == 1
 
 
 def test_number_of_event_streams_is_limited(server: FleetServer) -> None:
