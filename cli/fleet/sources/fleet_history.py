@@ -28,11 +28,12 @@ class FleetHistory:
         self.journal = journal
         self.cluster: ClusterSnapshot | None = None
         """The newest observation: of a cluster, else the newest snapshot of the journal."""
-        self.version = 1
-        """Grows with each change of the document, except for its end and its totals, which grow with time."""
+        self._version = 1
         self._read_error = ""
         self._keep_reasons: dict[str, str] = {}
         """Why the nodes of an observed cluster are not disrupted, by the Node's name."""
+        self._has_keep_reasons = True
+        """Whether the reasons are those of the last observation."""
         self._is_observed = False
         self._evidence: Evidence | None = None
         self._first_cluster: ClusterSnapshot | None = None
@@ -58,26 +59,37 @@ class FleetHistory:
         """Record *cluster* as it is at *at*."""
         change_count = self._recorder.change_count
         record_snapshot(self._recorder, cluster, at)
-        keep_reasons = _list_keep_reasons(cluster)
         if (
             self.cluster is None
             or self._recorder.change_count != change_count
-            or self._keep_reasons != keep_reasons
             or (self.cluster.node_pools, self.cluster.catalog) != (cluster.node_pools, cluster.catalog)
         ):
-            self.version += 1
-        self.cluster, self._keep_reasons = cluster, keep_reasons
+            self._version += 1
+        self.cluster, self._has_keep_reasons = cluster, False
         self._is_observed, self._evidence = True, None
         self._started_at = self._started_at or at
 
+    def compute_version(self) -> int:
+        """Return a number that grows with each change of the document.
+
+        The end and the totals, which grow with time, are no change. The reasons why nodes are kept are computed here:
+        without a page, no observation needs them.
+        """
+        if not self._has_keep_reasons and self.cluster is not None:
+            rows = build_node_rows(ClusterState(self.cluster))
+            keep_reasons = {row.name: ": ".join(filter(None, row.keep_reason)) for row in rows}
+            self._version += keep_reasons != self._keep_reasons
+            self._keep_reasons, self._has_keep_reasons = keep_reasons, True
+        return self._version
+
     def replace_journal(self, journal: Journal) -> None:
         """Use *journal*, which has newer cycles, for decisions; nodes and pods are observed in the cluster."""
-        self.version += [cycle.key for cycle in journal.cycles] != [cycle.key for cycle in self.journal.cycles]
+        self._version += [cycle.key for cycle in journal.cycles] != [cycle.key for cycle in self.journal.cycles]
         self.journal, self._evidence = journal, None
 
     def report_read_error(self, message: str) -> None:
         """Note why the cluster could not be read the last time; "" if it was read."""
-        self.version += message != self._read_error
+        self._version += message != self._read_error
         self._read_error = message
 
     def build_evidence(self) -> Evidence:
@@ -90,6 +102,7 @@ class FleetHistory:
 
     def build_document(self, now: datetime, *, is_live: bool = False) -> FleetDocument:
         """Return the document of everything that was recorded until *now*."""
+        self.compute_version()
         cluster = self.cluster or ClusterSnapshot(taken_at=now)
         cluster_state = ClusterState(cluster)
         return build_fleet_document(
@@ -113,8 +126,3 @@ class FleetHistory:
                 replay_source=self.journal.source,
             )
         )
-
-
-def _list_keep_reasons(cluster: ClusterSnapshot) -> dict[str, str]:
-    """Return why nodes are not disrupted now, by the Node's name."""
-    return {row.name: ": ".join(filter(None, row.keep_reason)) for row in build_node_rows(ClusterState(cluster))}

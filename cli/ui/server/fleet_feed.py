@@ -83,7 +83,7 @@ class FleetFeed:
     def get_document(self) -> tuple[int, bytes]:
         """Return the version of the fleet document, and the document as JSON."""
         with self._condition:
-            version = self._history.version
+            version = self._history.compute_version()
             if self._encoded_document is None or self._encoded_document[0] != version:
                 document = self._history.build_document(self._now, is_live=self.is_live)
                 self._encoded_document = (version, encode_fleet_document(document))
@@ -99,7 +99,7 @@ class FleetFeed:
         with self._condition:
             self._condition.wait_for(lambda: self._number > last_number or self._stopped.is_set(), seconds)
             end = convert_to_milliseconds(self._now)
-            return FleetUpdate(number=self._number, version=self._history.version, end=end)
+            return FleetUpdate(number=self._number, version=self._history.compute_version(), end=end)
 
     def refresh_once(self) -> None:
         """Read the source once; if it cannot be read, the last document stays, with the error as a note."""

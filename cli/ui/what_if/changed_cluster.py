@@ -41,9 +41,10 @@ def apply_node_pools(cluster: ClusterSnapshot, texts: Mapping[str, str]) -> What
     ]
     manifests = parse_manifests(iterate_objects(documents, errors.append), errors.append, group_running_labels(cluster))
     applied = build_snapshot_from_documents(manifests.objects, cluster.taken_at)
-    for problem in applied.problems:
-        location = manifests.locations.get((problem.kind, problem.name), _EDITOR)
-        errors.append(f"{location}: {problem.kind} {problem.name}: {problem.message}")
+    errors += [
+        f"{_describe_object(manifests.locations, problem.kind, problem.name)}: {problem.message}"
+        for problem in applied.problems
+    ]
     errors += _find_foreign_objects(manifests.locations)
     errors += _find_unknown_fields(manifests)
     errors += _find_missing_node_classes(cluster, applied)
@@ -51,6 +52,13 @@ def apply_node_pools(cluster: ClusterSnapshot, texts: Mapping[str, str]) -> What
         return WhatIfCluster(cluster=cluster, errors=tuple(dict.fromkeys(errors)))
     node_pools = tuple(merge_node_pool(node_pool, cluster) for node_pool in applied.node_pools)
     return WhatIfCluster(cluster=replace(cluster, node_pools=node_pools))
+
+
+def _describe_object(locations: Mapping[tuple[str, str], str], kind: str, name: str) -> str:
+    """Return kind and name, after the name of the editor if that of another NodePool contains the object."""
+    location = locations.get((kind, name), _EDITOR)
+    description = f"{kind} {name}"
+    return description if location.rpartition(":")[0] == description else f"{location}: {description}"
 
 
 def _find_foreign_objects(locations: Mapping[tuple[str, str], str]) -> Iterator[str]:
@@ -64,10 +72,10 @@ def _find_unknown_fields(manifests: Manifests) -> Iterator[str]:
     for node_pool in manifests.objects:
         if isinstance(node_pool, dict) and node_pool["kind"] == "NodePool":
             name = node_pool["metadata"]["name"]
-            location = manifests.locations["NodePool", name]
+            description = _describe_object(manifests.locations, "NodePool", name)
             for path, close in find_unknown_fields(node_pool):
                 hint = get_unknown_field_hint(path, close)
-                yield f"{location}: NodePool {name}: {format_path(path)}: unknown field: {hint}"
+                yield f"{description}: {format_path(path)}: unknown field: {hint}"
 
 
 def _find_missing_node_classes(cluster: ClusterSnapshot, applied: ClusterSnapshot) -> Iterator[str]:

@@ -28,6 +28,8 @@ interface Geometry {
 /** The height of the legend, the caption and the timeline below the map; the legend of a narrow map has two lines. */
 const BELOW = 232;
 const LEGEND_LINE = 28;
+/** The height of the timeline, which a page without a span does not have. */
+const TIMELINE = 131;
 const WIDTH_OF_LEGEND = 950;
 
 function useGeometry(width: number, top: number): Geometry {
@@ -40,7 +42,8 @@ function useGeometry(width: number, top: number): Geometry {
   }, []);
   return useMemo(() => {
     const isNarrow = width < NARROW;
-    const wished = isNarrow ? Math.max(260, viewport * 0.42) : Math.max(300, viewport - top - BELOW - (width < WIDTH_OF_LEGEND ? LEGEND_LINE : 0));
+    const below = BELOW + (width < WIDTH_OF_LEGEND ? LEGEND_LINE : 0) - (fleet.isMoment ? TIMELINE : 0);
+    const wished = isNarrow ? Math.max(260, viewport * 0.42) : Math.max(300, viewport - top - below);
     const groups = buildGroups(fleet, map.grouping, map.sizing);
     const originX = isNarrow ? 0 : ROOM_WIDTH + GAP;
     const originY = isNarrow ? ROOM_HEIGHT + GAP : 0;

@@ -342,7 +342,7 @@ def test_what_if_rejects_unknown_fields(cluster_server: FleetServer) -> None:
     wrong = pools["default"].replace("expireAfter", "expireAfer")
     _, answer = ask_what_if(cluster_server, {"nodePools": pools | {"default": wrong}})
     [error] = answer["errors"]
-    assert error.startswith("NodePool default:1: NodePool default: spec.template.spec.expireAfer: unknown field: ")
+    assert error.startswith("NodePool default: spec.template.spec.expireAfer: unknown field: ")
     assert "did you mean expireAfter?" in error
 
 
@@ -429,9 +429,19 @@ def test_document_is_encoded_only_for_a_page(monkeypatch: pytest.MonkeyPatch) ->
     history = FleetHistory(Journal(source="", now=NOW), kind="cluster", title="context prod")
     observation = FleetObservation(at=NOW, cluster=read_example_cluster())
     feed = FleetFeed(history, NOW, lambda: observation)
+    computed_states: list[object] = []
+
+    def build_no_rows(cluster_state: object) -> tuple[()]:
+        computed_states.append(cluster_state)
+        return ()
+
+    monkeypatch.setattr("cli.fleet.sources.fleet_history.build_node_rows", build_no_rows)
     monkeypatch.setattr("cli.ui.server.fleet_feed.encode_fleet_document", lambda _: pytest.fail("encoded"))
     feed.refresh_once()
-    assert feed.wait_for_update(0, 0).number == 2
+    feed.refresh_once()
+    assert computed_states == []
+    assert feed.wait_for_update(0, 0).number == 3
+    assert len(computed_states) == 1
 
 
 def test_number_of_event_streams_is_limited(server: FleetServer) -> None:
