@@ -34,6 +34,7 @@ from shared.model.decisions.action import (
     PublishEvent,
     RegisterNode,
     RestartDeployment,
+    ScaleWorkload,
     SetDeletionCost,
     TagInstance,
     TaintNode,
@@ -174,6 +175,8 @@ def _perform_batch(batch: Batch, world: World, guard: LeaseGuard) -> LaunchGroup
             writes.set_deletion_cost(action, world.kube)
         case RestartDeployment():
             writes.restart_deployment(action, world.kube)
+        case ScaleWorkload():
+            writes.scale_workload(action, world.kube)
         case DeletePod():
             writes.delete_pod(action, world.kube)
         case DeleteObject():
