@@ -1,5 +1,6 @@
 """Schedules in a simulated account: a cluster sleeps without nodes and wakes again. The world starts at 8:00 UTC."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -95,3 +96,25 @@ def test_static_nodepool_follows_its_schedule() -> None:
     advance_to_minute(world, 30)
     assert not world.list_active_instances()
     assert not world.list_errors()
+
+
+def count_calls(schedule: str) -> Counter[tuple[str, str]]:
+    pool = make_scheduled_pool(schedule) if schedule else make_node_pool()
+    world, calls = World(make_node_class(), pool, make_deployment(2)), Counter[tuple[str, str]]()
+
+    def count(call: PortCall) -> None:
+        if call.phase == "before":
+            calls[call.world_name, call.method] += 1
+        assert "/deployments" not in call.detail
+        assert "/statefulsets" not in call.detail
+
+    with world.use_tap(count):
+        world.wait_until_settled(2)
+        world.advance_seconds(150)
+    return calls
+
+
+def test_schedule_costs_no_call_and_scales_nothing_without_the_setting() -> None:
+    calls = count_calls("")
+    assert calls
+    assert count_calls("always: @hourly 1h budget=10% scale=Deployment/default/web") == calls
