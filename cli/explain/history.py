@@ -168,6 +168,8 @@ def list_action_objects(action: actions.Action) -> ObjectNames:  # noqa: PLR0911
             return frozenset((("Pod", f"{action.namespace}/{action.name}"),))
         case actions.RestartDeployment():
             return frozenset((("Deployment", f"{action.namespace}/{action.name}"),))
+        case actions.ScaleWorkload():
+            return frozenset(((action.kind, f"{action.namespace}/{action.name}"),))
         case actions.PublishEvent():
             name = f"{action.namespace}/{action.name}" if action.namespace else action.name
             return frozenset(((action.kind, name),))

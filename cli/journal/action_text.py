@@ -35,6 +35,7 @@ def build_action_key(action: actions.Action) -> Hashable:  # noqa: PLR0911 - one
             | actions.NominatePod()
             | actions.SetDeletionCost()
             | actions.RestartDeployment()
+            | actions.ScaleWorkload()
         ):
             return type(action).__name__, action.namespace, action.name
         case actions.TerminateInstances():
@@ -94,6 +95,9 @@ def describe_action(action: actions.Action) -> tuple[str, str]:  # noqa: C901, P
             return f"Pod {action.namespace}/{action.name} deleted on {action.node}", reason
         case actions.RestartDeployment():
             return f"Deployment {action.namespace}/{action.name} restarted", action.message
+        case actions.ScaleWorkload():
+            effect = "kept at its replicas" if action.replicas is None else f"scaled to {action.replicas}"
+            return f"{action.kind} {action.namespace}/{action.name} {effect}", action.message
         case actions.NominatePod():
             return f"Pod {action.namespace}/{action.name} nominated for {action.node}", action.message
         case actions.SetDeletionCost():

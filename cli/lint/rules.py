@@ -19,6 +19,7 @@ from cli.lint.label_values import lint_label_values
 from cli.lint.node_pool_rules import lint_node_pools
 from cli.lint.other_annotations import HonorSetting, lint_other_annotations
 from cli.lint.pod_resources import lint_pod_resources
+from cli.lint.schedule_rules import SCHEDULE_PROBLEM_PREFIX, lint_schedule
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.model.core.units import parse_duration
@@ -85,13 +86,8 @@ def _lint_object(source_object: SourceObject, honor: HonorSetting) -> Iterator[L
                 continue
             message = f"{reason}: {suggest_fix(field, reason, get_value_at(source_object.value, path))}"
             yield build_finding(source_object, "error", path, message)
-        for message in (
-            () if any(find_semantic_problems(source_object.value)) else list_planner_problems(source_object.value)
-        ):
-            field = parse_leading_field(message)
-            yield build_finding(
-                source_object, "error", _parse_path(field, source_object), message.removeprefix(f"{field}: ")
-            )
+        if not fault_paths:
+            yield from _lint_planner_problems(source_object)
         for path, reason in find_semantic_problems(source_object.value):
             yield build_finding(source_object, "error", path, reason)
         for path, reason in find_foreign_node_class(source_object.value):
@@ -101,9 +97,21 @@ def _lint_object(source_object: SourceObject, honor: HonorSetting) -> Iterator[L
         yield from _lint_text_fields(source_object)
         yield from _lint_misplaced_annotations(source_object)
         yield from lint_pod_resources(source_object)
+    yield from lint_schedule(source_object)
     for path, notes in _find_in_metadata("annotations", source_object.value, ()):
         yield from _lint_annotations(source_object, path, notes)
         yield from lint_other_annotations(source_object, path, notes, honor)
+
+
+def _lint_planner_problems(source_object: SourceObject) -> Iterator[LintFinding]:
+    """Report what the planner rejects; `lint_schedule` reports invalid schedules."""
+    for problem in list_planner_problems(source_object.value):
+        message = f" | {problem}".partition(f" | {SCHEDULE_PROBLEM_PREFIX}")[0].removeprefix(" | ")
+        if message:
+            field = parse_leading_field(message)
+            yield build_finding(
+                source_object, "error", _parse_path(field, source_object), message.removeprefix(f"{field}: ")
+            )
 
 
 def _parse_path(field: str, source_object: SourceObject) -> FieldPath:

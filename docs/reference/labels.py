@@ -124,6 +124,10 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodeClaim",
         "The disruption command whose nodes it replaces: `joiner explain command COMMAND` shows it.",
     ),
+    names.SCHEDULED_SCALE: (
+        "Deployment, StatefulSet",
+        "Its replicas before and while a schedule scales it. Removed when it is scaled back.",
+    ),
     names.SURGE_DRAIN_RESTART: (
         "pod template of a Deployment, pod",
         "The disruption command that restarted the Deployment, and the time of its proposal.",

@@ -35,6 +35,7 @@ from shared.model.decisions.action import (
     RecordOfferingEvents,
     RegisterNode,
     RestartDeployment,
+    ScaleWorkload,
     SetDeletionCost,
     TagInstance,
     TaintNode,
@@ -178,6 +179,8 @@ def _perform_batch(batch: Batch, world: World, guard: LeaseGuard) -> LaunchGroup
             writes.set_deletion_cost(action, world.kube)
         case RestartDeployment():
             writes.restart_deployment(action, world.kube)
+        case ScaleWorkload():
+            writes.scale_workload(action, world.kube)
         case DeletePod():
             writes.delete_pod(action, world.kube)
         case DeleteObject():

@@ -12,6 +12,7 @@ from shared.decide.common.events import sort_events_last
 from shared.decide.launch.fleets.launch_template import plan_template_deletions
 from shared.decide.lifecycle import reconcile
 from shared.decide.lifecycle.node_claim.garbage_collection import without_spared_instances
+from shared.decide.lifecycle.scheduled_scaling import decide_scheduled_scaling
 from shared.decide.lifecycle.status.node_overlay import describe_node_overlays
 from shared.decide.lifecycle.termination.eviction_results import describe_evictions
 from shared.decide.lifecycle.termination.node_class import find_releasable_node_classes, is_finalizer_removal
@@ -30,6 +31,7 @@ from shared.report.journal.decision_record import DecisionInputs, DecisionSummar
 from shared.report.journal.replay_inputs import strip_launch_groups
 from shared.state.cluster_state import ClusterState
 from shared.state.nominations import find_replacement_claims
+from shared.take.kubernetes.optional_resources import SCALED_LISTS
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 
 LIFECYCLE_REQUEST: Final = SnapshotRequest(instances=True, launch_groups=True)
@@ -40,7 +42,10 @@ def run_lifecycle(world: World, trigger: str) -> CycleReport:
 
     def run_cycle(fence: FencingToken) -> CycleReport:
         is_tick = trigger == "schedule"
-        cluster = take_snapshot(world, replace(LIFECYCLE_REQUEST, statuses=is_tick))
+        request = LIFECYCLE_REQUEST
+        if world.settings.scheduled_scaling == "on":
+            request = replace(request, lists=(*request.lists, *SCALED_LISTS))
+        cluster = take_snapshot(world, replace(request, statuses=is_tick))
         inputs = replace(build_inputs(world.settings), launch_groups=strip_launch_groups(cluster.launch_groups))
         return DecisionDriver(world, fence, cluster, is_tick=is_tick).run(advance_lifecycle(cluster, inputs), inputs)
 
@@ -72,7 +77,8 @@ def advance_lifecycle(cluster: ClusterSnapshot, inputs: DecisionInputs) -> Decis
         outcome.result != "done" for outcome in cleanup_outcomes
     ):  # a node class stays until all its launch templates are deleted
         actions = tuple(action for action in actions if not is_finalizer_removal(action, departing_classes))
-    actions = (*node_reservations.nominations, *sort_events_last(actions))
+    scaling = decide_scheduled_scaling(cluster) if settings.scheduled_scaling == "on" else ()
+    actions = (*node_reservations.nominations, *sort_events_last((*scaling, *actions)))
     outcomes = cleanup_outcomes
     outcomes += yield PerformActions(actions=actions, is_guarded=True, is_last=True)
     eviction_events = describe_evictions(outcomes, cluster)

@@ -34,7 +34,8 @@ class ActivePause(msgspec.Struct, frozen=True, kw_only=True):
         """Return who paused, and how to resume."""
         description = self.pause.describe()
         if self.windows:
-            message = f"{SCHEDULE} of NodePool {self.pool} {SET_BY_PERSON_TEXT}: {self.get_resume_command()}"
+            fix = f"to resume before, remove paused from window {self.windows} of {SCHEDULE}"
+            message = f"{SCHEDULE} of NodePool {self.pool} {SET_BY_PERSON_TEXT}: {fix}"
             return f"{description}; {message}"
         owner = f"NodePool {self.pool}" if self._is_on_node_pool() else f"Namespace {CLUSTER_NAMESPACE}"
         message = f"{self.key} of {owner} {SET_BY_PERSON_TEXT}: to resume, run {self.get_resume_command()}"
@@ -43,7 +44,7 @@ class ActivePause(msgspec.Struct, frozen=True, kw_only=True):
     def get_resume_command(self) -> str:
         """Return the command that removes the pause, or for a schedule the change of the annotation."""
         if self.windows:
-            return f"to resume before, remove paused from window {self.windows} of {SCHEDULE}"
+            return f"a change of window {self.windows} in {SCHEDULE}"
         return f"`joiner resume{f' --nodepool {self.pool}' if self._is_on_node_pool() else ''}`"
 
     def _is_on_node_pool(self) -> bool:

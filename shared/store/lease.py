@@ -15,7 +15,7 @@ import msgspec
 
 from shared.errors import Fault
 from shared.model.core.units import EARLIEST_INSTANT
-from shared.model.decisions.action import Action, CreateNodeClaim, LaunchInstances, RestartDeployment
+from shared.model.decisions.action import Action, CreateNodeClaim, LaunchInstances, RestartDeployment, ScaleWorkload
 from shared.ports.storage import FencingToken, Table, TableRow
 from shared.ports.world import World
 from shared.store.table_rows import decode_body, try_write
@@ -99,7 +99,9 @@ class LeaseGuard:
         Raises:
             Fault: the table did not respond.
         """
-        if self.fence is None or not isinstance(action, CreateNodeClaim | LaunchInstances | RestartDeployment):
+        if self.fence is None or not isinstance(
+            action, CreateNodeClaim | LaunchInstances | RestartDeployment | ScaleWorkload
+        ):
             return True
         with self._lock:  # one thread reads the row for all that create claims
             now = self._world.clock()

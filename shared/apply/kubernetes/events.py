@@ -29,6 +29,7 @@ _API_VERSIONS: Final = {
     "Pod": "v1",
     "Node": "v1",
     "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
     "NodePool": KARPENTER_API_VERSION,
     "NodeClaim": KARPENTER_API_VERSION,
     "EC2NodeClass": f"{NODE_CLASS_GROUP}/v1",

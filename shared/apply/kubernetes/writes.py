@@ -4,7 +4,13 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.errors import Conflict, Invalid
-from shared.model.core.labels import OWN_DELETION_COST, PLANNED_UNDER, POD_DELETION_COST, SURGE_DRAIN_RESTART
+from shared.model.core.labels import (
+    OWN_DELETION_COST,
+    PLANNED_UNDER,
+    POD_DELETION_COST,
+    SCHEDULED_SCALE,
+    SURGE_DRAIN_RESTART,
+)
 from shared.model.core.taints import encode_taint
 from shared.model.decisions.action import (
     CreateNodeClaim,
@@ -14,6 +20,7 @@ from shared.model.decisions.action import (
     PatchMetadata,
     PatchStatus,
     RestartDeployment,
+    ScaleWorkload,
     SetDeletionCost,
     TaintNode,
 )
@@ -21,6 +28,14 @@ from shared.ports.kubernetes import Kube
 from shared.ports.storage import FencingToken
 from shared.wire.encode.node_claim import encode_node_claim, encode_owner_reference
 from shared.wire.paths import COLLECTION_PATHS, build_object_path
+
+
+class _PatchedMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    resource_version: str = ""
+
+
+class _PatchedObject(msgspec.Struct, frozen=True, kw_only=True):
+    metadata: _PatchedMeta = _PatchedMeta()
 
 
 def create_node_claim(action: CreateNodeClaim, kube: Kube, fence: FencingToken | None = None) -> None:
@@ -112,6 +127,22 @@ def restart_deployment(action: RestartDeployment, kube: Kube) -> None:
     patch_object(kube, path, action.resource_version, {}, spec={"template": template})
 
 
+def scale_workload(action: ScaleWorkload, kube: Kube) -> None:
+    """Annotate, then scale; or scale back, then remove the annotation: a run that is killed in between is repeated.
+
+    Each write has the version that the write before it returned as its precondition.
+    """
+    path = f"/apis/apps/v1/namespaces/{action.namespace}/{action.kind.lower()}s/{action.name}"
+    version = action.resource_version
+    annotations: dict[str, object] = {"annotations": {SCHEDULED_SCALE: action.memory}}
+    if action.memory is not None:
+        version = patch_object(kube, path, version, annotations)
+    if action.replicas is not None:
+        version = patch_object(kube, f"{path}/scale", version, {}, spec={"replicas": action.replicas})
+    if action.memory is None:
+        patch_object(kube, path, version, annotations)
+
+
 def delete_pod(action: DeletePod, kube: Kube) -> None:
     """DELETE the pod with this uid, with its remaining grace period."""
     options = _build_delete_options(action.uid) | {"gracePeriodSeconds": action.grace_seconds}
@@ -128,7 +159,8 @@ def _build_delete_options(uid: str) -> dict[str, object]:
     return options | ({"preconditions": {"uid": uid}} if uid else {})
 
 
-def patch_object(kube: Kube, path: str, resource_version: str, metadata: dict[str, object], **parts: object) -> None:
-    """Merge *metadata* and *parts* if the object is still at *resource_version*."""
+def patch_object(kube: Kube, path: str, resource_version: str, metadata: dict[str, object], **parts: object) -> str:
+    """Merge *metadata* and *parts* if the object is still at *resource_version*; return its new version."""
     precondition = {"resourceVersion": resource_version} if resource_version else {}
-    kube.patch(path, msgspec.json.encode({"metadata": metadata | precondition, **parts}))
+    body = kube.patch(path, msgspec.json.encode({"metadata": metadata | precondition, **parts}))
+    return msgspec.json.decode(body, type=_PatchedObject).metadata.resource_version

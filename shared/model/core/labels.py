@@ -112,6 +112,8 @@ SCHEDULE: Final = "joiner.dev/schedule"
 """Joiner's, on a NodePool or CapacityBuffer: windows with other values; parsed by `karpenter.schedule_grammar`."""
 SCHEDULE_TIME_ZONE: Final = "joiner.dev/schedule-time-zone"
 """Joiner's, on the same objects: the time zone of the schedule; default UTC."""
+SCHEDULED_SCALE: Final = "joiner.dev/scheduled-scale"
+"""Joiner's, on a Deployment or StatefulSet: its replicas before and while a schedule scales it."""
 VOLUNTARY_DISRUPTION: Final = "karpenter.sh/voluntary-disruption"
 """On a Node or NodeClaim, ``drifted``: replace it as if it had drifted; set by older Karpenter versions."""
 

@@ -179,6 +179,24 @@ class RestartDeployment(msgspec.Struct, frozen=True, kw_only=True, tag="RestartD
     message: str = msgspec.field(default="", name="why")
 
 
+class ScaleWorkload(msgspec.Struct, frozen=True, kw_only=True, tag="ScaleWorkload", tag_field="action"):
+    """Scale a workload, by its scale subresource, and remember why in the annotation joiner.dev/scheduled-scale.
+
+    The annotation is written before the workload is scaled, and removed after it is scaled back.
+    """
+
+    kind: str
+    """Deployment or StatefulSet."""
+    namespace: str
+    name: str
+    resource_version: str
+    replicas: int | None
+    """None: keep them."""
+    memory: str | None
+    """The annotation; None: remove it."""
+    message: str = msgspec.field(default="", name="why")
+
+
 class DeletePod(msgspec.Struct, frozen=True, kw_only=True, tag="DeletePod", tag_field="action"):
     """Delete a pod at the end of its node's termination grace period, regardless of any PodDisruptionBudget.
 
@@ -243,6 +261,7 @@ Action: TypeAlias = (
     | NominatePod
     | SetDeletionCost
     | RestartDeployment
+    | ScaleWorkload
     | DeletePod
     | DeleteObject
     | PublishEvent

@@ -53,3 +53,5 @@ SPREAD_SELECTOR_LISTS: Final = ("services", "replication_controllers", "replica_
 """The kinds with the selectors that default spread constraints are derived from."""
 SURGE_DRAIN_LISTS: Final = ("deployments",)
 """The kind whose rollouts start new pods before old ones are evicted."""
+SCALED_LISTS: Final = ("deployments", "stateful_sets")
+"""The kinds that schedules can scale."""

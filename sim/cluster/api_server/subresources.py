@@ -7,6 +7,7 @@ from shared.errors import NotFound
 from sim.cluster.api_server.api_resources import NAMESPACES, ApiResource
 from sim.cluster.api_server.rules.deletion import is_last_finalizer_removed
 
+_SCALABLE_RESOURCES: Final = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
 _NON_SPEC_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _METADATA_KEPT_BY_STATUS_UPDATE: Final[dict[str, tuple[str, ...]]] = {
     "pods": ("ownerReferences",),
@@ -25,6 +26,9 @@ def restrict_update(resource: ApiResource, old: Object, new: Object, subresource
     new = {**new, "apiVersion": old["apiVersion"], "kind": old["kind"]}
     if not subresource:
         return _copy_field(new, old, "status") if resource.has_status else new
+    if subresource == "scale" and resource.name in _SCALABLE_RESOURCES:
+        spec = old["spec"] | {"replicas": new["spec"]["replicas"]}
+        return {**old, "metadata": _without_resource_version(old["metadata"]), "spec": spec}
     if subresource == "finalize" and resource.name == NAMESPACES:
         return _copy_field(new, old, "status")
     if subresource != "status" or not resource.has_status:

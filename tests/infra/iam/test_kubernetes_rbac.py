@@ -80,6 +80,13 @@ def test_sensitive_kubernetes_permission_is_not_granted(
     [
         (ChosenSettings(pod_deletion_cost="on"), {("patch", "", "pods")}),
         (ChosenSettings(surge_drain="on"), {("patch", "apps", "deployments")}),
+        (
+            ChosenSettings(scheduled_scaling="on"),
+            {
+                ("patch", "apps", resource)
+                for resource in ("deployments", "deployments/scale", "statefulsets", "statefulsets/scale")
+            },
+        ),
     ],
 )
 def test_setting_grants_the_permissions_of_its_feature_only_while_it_is_on(

@@ -19,8 +19,8 @@ from shared.installer.rbac import (
     read_rbac_manifests,
 )
 from shared.kubernetes.errors import GROUP
-from shared.model.core.labels import SURGE_DRAIN
-from shared.model.decisions.action import RestartDeployment
+from shared.model.core.labels import SCHEDULE, SURGE_DRAIN
+from shared.model.decisions.action import RestartDeployment, ScaleWorkload
 from shared.ports.world import World as Outside
 from shared.take.kubernetes import informer_cache
 from sim.authorization.access_checks import AccessDeniedError
@@ -33,6 +33,9 @@ GRANTED: Final = find_granted_permissions(read_rbac_manifests(OPTIONAL_FEATURES)
 FEATURES: Final = {"feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"}
 DELETION_COST: Final = {"pod-deletion-cost": "on"}
 RESTART_DEPLOYMENT: Final = ("patch", "apps", "deployments")
+SCALE_WORKLOADS: Final = tuple(
+    ("patch", "apps", resource) for resource in ("deployments/scale", "statefulsets", "statefulsets/scale")
+)
 PATCH_POD: Final = ("patch", "", "pods")
 SPREAD: Final = (
     '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", '
@@ -132,6 +135,21 @@ def run_surge_drain(world: World) -> None:
     world.wait_until(lambda: world.list_done_actions(RestartDeployment), 900)
 
 
+def build_scheduled_world() -> World:
+    """Deploy the stack with scheduled scaling, for a NodePool whose schedule lists a Deployment and a StatefulSet."""
+    pool = make_node_pool()
+    scale = "scale=Deployment/default/web scale=StatefulSet/default/cart"
+    pool["metadata"]["annotations"] = {SCHEDULE: f"@hourly 1h {scale}"}
+    template = synthesize_template(settings=ACTIVE_SETTINGS | {"scheduled-scaling": "on"})
+    return World(make_node_class(), pool, template=template)
+
+
+def run_scheduled_scaling(world: World) -> None:
+    """Scale a Deployment and a StatefulSet to zero."""
+    world.apply([make_deployment(1), make_deployment(1, "cart", kind="StatefulSet")])
+    world.wait_until(lambda: len(world.list_done_actions(ScaleWorkload)) == 2, 300)
+
+
 RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     "features": (Featured, run_features),
     "large-lists": (Featured, run_large_lists),
@@ -147,6 +165,7 @@ RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
         run_deletion_costs,
     ),
     "surge-drain": (build_surge_world, run_surge_drain),
+    "scheduled-scaling": (build_scheduled_world, run_scheduled_scaling),
 }
 
 
@@ -167,9 +186,14 @@ def test_a_run_fails_without_this_permission(permission: RbacPermission) -> None
 
 def test_only_the_run_of_an_optional_feature_uses_its_permission() -> None:
     always_granted = find_granted_permissions(read_rbac_manifests(), [GROUP])
-    assert GRANTED - always_granted == {RESTART_DEPLOYMENT, PATCH_POD}
-    for permission, run_name in ((RESTART_DEPLOYMENT, "surge-drain"), (PATCH_POD, "deletion-cost")):
-        assert [name for name in RUNS if permission in find_used_permissions(name)] == [run_name]
+    run_names_by_permission = {
+        RESTART_DEPLOYMENT: ["surge-drain", "scheduled-scaling"],
+        PATCH_POD: ["deletion-cost"],
+        **{key: ["scheduled-scaling"] for key in SCALE_WORKLOADS},
+    }
+    assert GRANTED - always_granted == run_names_by_permission.keys()
+    for permission, run_names in run_names_by_permission.items():
+        assert [name for name in RUNS if permission in find_used_permissions(name)] == run_names
 
 
 def test_every_used_permission_is_granted() -> None:
@@ -191,6 +215,7 @@ def test_permissions_of_an_optional_feature_are_granted_only_with_it() -> None:
         ("features", ("patch", "karpenter.sh", "nodeoverlays/status")),
         ("deletion-cost", PATCH_POD),
         ("surge-drain", RESTART_DEPLOYMENT),
+        ("scheduled-scaling", SCALE_WORKLOADS[0]),
     ],
 )
 def test_a_denied_call_ends_the_run(run_name: str, permission: RbacPermission) -> None:

@@ -11,7 +11,13 @@ import pytest
 from shared.apply.executor import apply_actions
 from shared.errors import Conflict, Fault, Forbidden, NotFound, Throttled, Unreachable
 from shared.model.cloud_provider.instance_type import UnavailableOffering
-from shared.model.core.labels import OWN_DELETION_COST, PLANNED_UNDER, POD_DELETION_COST, SURGE_DRAIN_RESTART
+from shared.model.core.labels import (
+    OWN_DELETION_COST,
+    PLANNED_UNDER,
+    POD_DELETION_COST,
+    SCHEDULED_SCALE,
+    SURGE_DRAIN_RESTART,
+)
 from shared.model.core.metadata import OwnerReference
 from shared.model.core.taints import DISRUPTED
 from shared.model.decisions.action import (
@@ -31,6 +37,7 @@ from shared.model.decisions.action import (
     RecordOfferingEvents,
     RegisterNode,
     RestartDeployment,
+    ScaleWorkload,
     SetDeletionCost,
     TagInstance,
     TaintNode,
@@ -222,6 +229,29 @@ def test_evicted_pod_gets_a_deletion_timestamp() -> None:
     outside.create_node()
     expect_done(make_eviction(outside.create_pod()), outside)
     assert "deletionTimestamp" in outside.api.get("pods", "cart", "default")["metadata"]
+
+
+def test_workload_is_annotated_and_scaled_only_at_the_version_that_was_read() -> None:
+    outside = Outside()
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    created = outside.api.create("deployments.apps", {"metadata": {"name": "web"}, "spec": spec}, "default")
+    sleep = ScaleWorkload(
+        kind="Deployment",
+        namespace="default",
+        name="web",
+        resource_version=created["metadata"]["resourceVersion"],
+        replicas=0,
+        memory="from=3",
+    )
+    expect_done(sleep, outside)
+    stored = outside.api.get("deployments.apps", "web", "default")
+    assert (stored["spec"]["replicas"], stored["metadata"]["annotations"]) == (0, {SCHEDULED_SCALE: "from=3"})
+    assert apply_one_action(msgspec.structs.replace(sleep, replicas=9), outside).result == "skipped"
+    version = stored["metadata"]["resourceVersion"]
+    expect_done(msgspec.structs.replace(sleep, resource_version=version, replicas=3, memory=None), outside)
+    stored = outside.api.get("deployments.apps", "web", "default")
+    assert (stored["spec"]["replicas"], stored["metadata"].get("annotations") or {}) == (3, {})
 
 
 def test_deployment_is_restarted_only_at_the_version_that_was_read_and_once_for_a_value() -> None:
@@ -434,6 +464,9 @@ def test_mode_plan_skips_every_kind_of_action() -> None:
         NominatePod(namespace="default", name="cart", uid="", node="n"),
         SetDeletionCost(namespace="default", name="cart", uid="", resource_version="", node="n", cost=-1),
         RestartDeployment(namespace="default", name="web", resource_version="", restart="a"),
+        ScaleWorkload(
+            kind="Deployment", namespace="default", name="web", resource_version="", replicas=0, memory="from=1"
+        ),
         DeletePod(namespace="default", name="cart", uid="", node="n", grace_seconds=0),
         DeleteObject(kind="Node", name="n", message=""),
         PublishEvent(kind="Node", name="n", reason="Why", message="because", at=DEFAULT_START_TIME),
