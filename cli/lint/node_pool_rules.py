@@ -23,12 +23,14 @@ from shared.model.core.labels import (
     REBALANCE_POLICY,
     SPOT,
     WELL_KNOWN,
+    ZONE_BALANCE,
 )
 from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import USD_PER_HOUR, build_resources, format_amount
 from shared.model.core.taints import Taint, Toleration
 from shared.model.karpenter.money_limit import convert_to_micro_usd, find_limit_problem, has_limits, list_limits
 from shared.model.karpenter.node_pool import NodePool
+from shared.model.karpenter.zone_balance import parse_balance_percent
 from shared.state.schedules import get_usual
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 
@@ -67,6 +69,7 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
         yield from _lint_expiration(source_object, pool)
         yield from _lint_disruption_annotations(source_object, pool)
         yield from _lint_rebalance_policy(source_object, pool)
+        yield from _lint_zone_balance(source_object, pool)
         yield from _lint_limits(source_object, pool, catalog)
         if tolerations:
             yield from _lint_taints(source_object, pool, tolerations)
@@ -129,6 +132,15 @@ def _lint_rebalance_policy(source_object: SourceObject, pool: NodePool) -> Itera
     elif policy in REBALANCE_POLICIES[1:] and not pool.requirements[CAPACITY_TYPE].has(SPOT):
         message = "has no effect: the NodePool does not allow spot: remove it, or allow spot"
         yield build_finding(source_object, "warning", path, message)
+
+
+def _lint_zone_balance(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:
+    text = pool.meta.get_annotation(ZONE_BALANCE)
+    try:
+        parse_balance_percent(text or "0")
+    except ValueError as error:
+        message = f"{error}; until it is fixed, zones are not balanced"
+        yield build_finding(source_object, "error", ("metadata", "annotations", ZONE_BALANCE), message)
 
 
 def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog | None) -> Iterator[LintFinding]:

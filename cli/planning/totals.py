@@ -13,6 +13,7 @@ from shared.model.core.resources import USD_PER_HOUR, format_amount
 from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.placement import NewNodeClaim
 from shared.model.karpenter.money_limit import CLUSTER_SCOPE
+from shared.model.karpenter.zone_balance import get_balance_percent
 
 MAX_SPOT_PRICE_AGE: Final = timedelta(days=7)
 """Spot prices change within this time."""
@@ -27,7 +28,7 @@ def render_totals(plan: PlanResult, palette: Palette, width: int | None) -> Iter
         yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
         if not all(has_fixed_zone(node) for node in plan.placement.new_nodes):
             yield palette.colorize("dim", "* cheapest of several possible zones")
-    for text in _list_limit_texts(plan):
+    for text in (*_list_limit_texts(plan), *_list_balance_texts(plan)):
         yield from wrap_text(text, width, "")
     yield palette.colorize("dim", f"read in {plan.decode_seconds:.2f} s, planned in {plan.solve_seconds:.2f} s")
 
@@ -56,6 +57,15 @@ def _list_limit_texts(plan: PlanResult) -> Iterator[str]:
         scope = "the cluster" if usage.scope == CLUSTER_SCOPE else f"NodePool {usage.scope}"
         used, limit = (format_amount(USD_PER_HOUR, amount) for amount in (usage.used, usage.limit))
         yield f"limit of {scope}: {used} of {limit} is used, without the new nodes"
+
+
+def _list_balance_texts(plan: PlanResult) -> Iterator[str]:
+    """Yield each NodePool with new nodes whose zones are balanced when they are launched."""
+    pools_in_plan = {node.node_pool for node in plan.placement.new_nodes}
+    for pool in plan.cluster.node_pools:
+        percent = get_balance_percent(pool)
+        if percent is not None and pool.name in pools_in_plan:
+            yield f"NodePool {pool.name} is balanced over its zones at launch: its nodes may cost {percent} % more"
 
 
 def _describe_price_age(plan: PlanResult) -> tuple[str, str]:

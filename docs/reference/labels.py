@@ -86,6 +86,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "Reaction to a rebalance recommendation of EC2: `ignore` (default), `cordon`, `replace` or `drain`.",
     ),
+    names.ZONE_BALANCE: (
+        "NodePool",
+        "How many percent more a new node may cost for an even number of nodes in each zone: a whole number.",
+    ),
     names.DO_NOT_SYNC_TAINTS: ("Node label", "`true`: Joiner does not change the taints when it registers the Node."),
 }
 JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {

@@ -68,6 +68,8 @@ REBALANCE_POLICY: Final = "joiner.dev/rebalance-policy"
 ``drain``.
 """
 REBALANCE_POLICIES: Final = ("ignore", "cordon", "replace", "drain")
+ZONE_BALANCE: Final = "joiner.dev/zone-balance-percent"
+"""Joiner's, on a NodePool: how many percent more a node may cost for an even number of nodes in each zone."""
 AT_RISK: Final = "joiner.dev/rebalance-recommended"
 """Joiner's, a taint on a Node that is cordoned after a rebalance recommendation: no new pods are scheduled there."""
 OWN_DELETION_COST: Final = "joiner.dev/pod-deletion-cost"

@@ -25,6 +25,7 @@ PEOPLES = frozenset(
         labels.REBALANCE_POLICY,
         labels.SURGE_DRAIN,
         labels.UTILIZATION_THRESHOLD,
+        labels.ZONE_BALANCE,
     )
 )
 """What people write and we only read."""

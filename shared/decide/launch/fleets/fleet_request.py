@@ -68,6 +68,8 @@ class LaunchRequirements(msgspec.Struct, frozen=True, kw_only=True):
     best_effort: bool = False
     """Launch even if one request cannot name enough values for minValues."""
     spot_price_tolerance: SpotPriceTolerance = SpotPriceTolerance()
+    zone: str = ""
+    """The zone that balances the NodePool; "" for any. If it has no offering, all zones are requested."""
 
 
 def draft_fleet_request(
@@ -101,6 +103,8 @@ def draft_fleet_request(
     preferred_offerings = select_preferred_capacity_type(
         launch_offerings, prefers_on_demand=launch_requirements.prefers_on_demand
     )
+    zone_offerings = tuple(offer for offer in preferred_offerings if offer.zone == launch_requirements.zone)
+    preferred_offerings = zone_offerings or preferred_offerings
     requested_offerings = limit_offerings(
         select_safe_offerings(
             launch_requirements.spot_price_tolerance.select_offerings(preferred_offerings, claim.requirements),

@@ -25,7 +25,13 @@ from shared.decide.launch.fleets.launch_limits import (
     describe_exceeded_limit,
     list_launch_scopes,
 )
-from shared.decide.launch.fleets.offerings import SpotPriceTolerance
+from shared.decide.launch.fleets.offerings import (
+    LaunchOffering,
+    SpotPriceTolerance,
+    ZoneBalance,
+    select_launch_offerings,
+    select_preferred_capacity_type,
+)
 from shared.decide.launch.fleets.subnets import (
     build_exhausted_marks,
     count_free_addresses,
@@ -137,6 +143,9 @@ class _LaunchPlanner:
         )
         self._cluster = cluster
         self._policy = policy
+        self._zone_balance = ZoneBalance(cluster)
+        self._zone_by_claim: dict[str, str] = {}
+        self._offerings_by_key: dict[Hashable, tuple[LaunchOffering, ...]] = {}
         self._free_addresses = count_free_addresses(cluster, policy.subnet_addresses)
 
     def plan(self, claims: list[NodeClaim]) -> None:
@@ -144,7 +153,9 @@ class _LaunchPlanner:
         draft_by_key: dict[Hashable, FleetRequestDraft | Unlaunchable] = {}
         claims_by_request: dict[str, tuple[FleetRequestDraft, list[NodeClaim]]] = {}
         for claim in claims:
-            key = _build_equivalence_key(claim, is_steady=claim.name in self._policy.on_demand_first_claims)
+            zone = self._zone_by_claim[claim.name] = self._choose_zone(claim)
+            is_steady = claim.name in self._policy.on_demand_first_claims
+            key = (_build_equivalence_key(claim, is_steady=is_steady), zone)
             if key not in draft_by_key:
                 draft_by_key[key] = self._draft_request(claim)
             request_draft = draft_by_key[key]
@@ -157,12 +168,24 @@ class _LaunchPlanner:
             for start in range(0, len(admitted), MAX_CLAIMS_PER_GROUP):
                 self._add_launch(admitted[start : start + MAX_CLAIMS_PER_GROUP])
 
+    def _choose_zone(self, claim: NodeClaim) -> str:
+        """Return the zone that balances the NodePool of *claim*, "" without a balance."""
+        if not self._zone_balance.is_balanced(claim):
+            return ""
+        is_steady = claim.name in self._policy.on_demand_first_claims
+        key = _build_equivalence_key(claim, is_steady=is_steady)
+        if key not in self._offerings_by_key:
+            offerings = select_launch_offerings(claim, self._cluster, self._free_addresses)
+            self._offerings_by_key[key] = select_preferred_capacity_type(offerings, prefers_on_demand=is_steady)
+        return self._zone_balance.choose_zone(claim, self._offerings_by_key[key])
+
     def _draft_request(self, claim: NodeClaim) -> FleetRequestDraft | Unlaunchable:
         requirements = LaunchRequirements(
             prefers_on_demand=claim.name in self._policy.on_demand_first_claims,
             uses_open_reservations=self._policy.uses_open_reservations,
             best_effort=self._policy.best_effort,
             spot_price_tolerance=self._policy.spot_price_tolerance,
+            zone=self._zone_by_claim.get(claim.name, ""),
         )
         groups = [launch.group for launch in self.launches]
         exhausted_subnets = list_exhausted_subnets(self._cluster, self._policy.subnet_addresses, groups)
@@ -203,7 +226,7 @@ class _LaunchPlanner:
         if isinstance(request_draft, Unlaunchable):
             self.unlaunchable.extend(msgspec.structs.replace(request_draft, claim=claim) for claim in claims)
             return
-        launch = _build_launch(request_draft, claims, self._cluster)
+        launch = _build_launch(request_draft, claims, self._cluster, self._zone_by_claim.get(claims[0].name, ""))
         self.launches.append(launch)
         addresses_per_instance = estimate_addresses_per_instance(request_draft.request, self._cluster)
         for subnet_id in {
@@ -245,7 +268,7 @@ def _build_equivalence_key(claim: NodeClaim, *, is_steady: bool) -> Hashable:
 
 
 def _build_launch(
-    request_draft: FleetRequestDraft, claims: list[NodeClaim], cluster: ClusterSnapshot
+    request_draft: FleetRequestDraft, claims: list[NodeClaim], cluster: ClusterSnapshot, balanced_zone: str
 ) -> LaunchInstances:
     names = tuple(sorted(claim.name for claim in claims))
     claim_names = set(names)
@@ -270,4 +293,5 @@ def _build_launch(
         key=lambda override: (override.priority or 0.0, override.instance_type, override.zone),
     )
     message = f"{len(names)} x {request.capacity_type}, from ${cheapest.priority:.4f}/h ({cheapest.instance_type})"
+    message += f"; {balanced_zone} balances the zones of its NodePool" if balanced_zone == cheapest.zone else ""
     return LaunchInstances(group=group, message=message)

@@ -1,6 +1,8 @@
 """The offerings with which a NodeClaim may be launched now."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Final
 
 import msgspec
@@ -25,6 +27,7 @@ from shared.model.core.requirements import Requirement, Requirements, build_requ
 from shared.model.core.resources import AMD_GPU, GAUDI, NEURON, NEURON_CORE, NVIDIA_GPU
 from shared.model.ec2.types import CapacityType, ReservationType
 from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.karpenter.zone_balance import choose_balanced_zone, get_balance_percent
 
 ACCELERATOR_RESOURCES: Final = (NEURON, NEURON_CORE, AMD_GPU, NVIDIA_GPU, GAUDI)
 RESERVATION_TYPES: Final[tuple[ReservationType, ...]] = ("default", "capacity-block", "interruptible")
@@ -88,6 +91,36 @@ class SpotPriceTolerance(msgspec.Struct, frozen=True, kw_only=True):
                 and launch_offering is cheapest_by_type[launch_offering.instance_type.name]
             )
         )
+
+
+class ZoneBalance:
+    """Chooses zones for launches of NodePools with the annotation joiner.dev/zone-balance-percent, one by one."""
+
+    def __init__(self, cluster: ClusterSnapshot) -> None:
+        """Count the nodes of *cluster* by NodePool and zone, in-flight nodes included."""
+        percents = {pool.name: get_balance_percent(pool) for pool in cluster.node_pools}
+        self._percent_by_pool = {name: percent for name, percent in percents.items() if percent is not None}
+        self._node_classes = frozenset(node_class.name for node_class in cluster.node_classes)
+        self._node_counts: dict[str, Counter[str]] = {name: Counter() for name in self._percent_by_pool}
+        for claim in cluster.node_claims if self._percent_by_pool else ():
+            pool, zone = claim.meta.get_label(NODEPOOL), claim.meta.get_label(ZONE)
+            if pool in self._node_counts and zone and not claim.is_deleting():
+                self._node_counts[pool][zone] += 1
+
+    def is_balanced(self, claim: NodeClaim) -> bool:
+        """Return whether *claim* gets a zone: claims with minValues need all zones."""
+        has_min_values = any(item.min_values is not None for item in claim.requirements)
+        has_node_class = claim.node_class.name in self._node_classes
+        return claim.meta.get_label(NODEPOOL) in self._percent_by_pool and has_node_class and not has_min_values
+
+    def choose_zone(self, claim: NodeClaim, launch_offerings: Iterable[LaunchOffering]) -> str:
+        """Return the zone for *claim*, and count it; *launch_offerings* have the preferred capacity type."""
+        pool, prices = claim.meta.get_label(NODEPOOL), dict[str, float]()
+        for offer in launch_offerings:
+            prices[offer.zone] = min(prices.get(offer.zone, inf), offer.offering.price_usd_per_hour)
+        zone = choose_balanced_zone(prices, self._node_counts[pool], self._percent_by_pool[pool])
+        self._node_counts[pool][zone] += 1
+        return zone
 
 
 def select_launch_offerings(

@@ -60,6 +60,7 @@ DO_NOT = "karpenter.sh/do-not-disrupt"
 EVICTION_PRICE = "joiner.dev/eviction-price-usd"
 LIMIT_USD = "joiner.dev/limit-usd-per-hour"
 REBALANCE_POLICY = "joiner.dev/rebalance-policy"
+ZONE_BALANCE = "joiner.dev/zone-balance-percent"
 BUDGET = {"nodes": "0", "schedule": "0 9 * * mon-frid", "duration": "8h"}
 CPUS = make_requirement("karpenter.k8s.aws/instance-cpu", "In", "4")
 
@@ -206,6 +207,12 @@ def test_valid_manifests_have_no_findings(lint: Any) -> None:
             "error",
             ANNOTATIONS + LIMIT_USD,
             "'cheap' is not an amount in USD per hour: write a number like 12.50",
+        ),
+        (
+            make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(ZONE_BALANCE, "10%")},
+            "error",
+            ANNOTATIONS + ZONE_BALANCE,
+            "'10%' is not a percentage: write a whole number from 0 to 1000, like 10",
         ),
         (
             make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(REBALANCE_POLICY, "Drain")},
