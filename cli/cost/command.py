@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from cli.terminal.stderr import print_errors
 
 if TYPE_CHECKING:
-    from cli.cost.commitments.document import CommitmentsDocument
     from cli.cost.commitments.usage import CommitmentUsage
     from cli.cost.page import CostTotals
     from shared.report.costs.cost_ledger import CostLedger
     from shared.state.cluster_state import ClusterState
+    from shared.store.commitments import CommitmentsDocument
 
 DESCRIPTION: Final = """Show what nodes cost: per day, and per NodePool, instance type, capacity type or label; also the
 savings of spot instances and of disruption commands, and the cost of resources that no pod requested. A deployment
@@ -136,15 +136,18 @@ def _read_commitments(file: str | None) -> "CommitmentsDocument | None":
     """
     if file is None:
         return None
-    from cli.cost.commitments.document import read_commitments  # noqa: PLC0415 - --help needs none of it
+    from cli.inputs.commitments import read_commitments  # noqa: PLC0415 - --help needs none of it
 
-    return read_commitments(file)
+    return read_commitments(file, f"--commitments {file}")
 
 
 def _compute_usage(commitments: "CommitmentsDocument", ledger: "CostLedger") -> "CommitmentUsage":
-    from cli.cost.commitments.usage import compute_commitment_usage  # noqa: PLC0415 - --help needs none of it
+    from cli.cost.commitments.usage import (  # noqa: PLC0415 - --help needs none of it
+        compute_commitment_usage,
+        convert_document,
+    )
 
-    return compute_commitment_usage(commitments, ledger)
+    return compute_commitment_usage(convert_document(commitments, ledger), ledger)
 
 
 def _render_output(cost_totals: "CostTotals", args: argparse.Namespace) -> str:
