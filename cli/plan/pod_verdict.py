@@ -17,11 +17,12 @@ from cli.planning.unschedulable import describe_workload, group_messages_by_pool
 from cli.terminal.errors import InputError
 from shared.decide.scheduling.scheduler import solve
 from shared.model.cloud_provider.instance_type import InstanceType
-from shared.model.core.formatting import format_count, format_usd_per_hour
+from shared.model.core.formatting import format_count
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from shared.model.core.metadata import find_condition
 from shared.model.core.requirements import Requirements
 from shared.model.core.resources import PODS, build_resources, format_quantities
+from shared.model.decisions.offering_text import format_offering
 from shared.model.decisions.placement import CheapestOffering, NewNodeClaim
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod, build_strict_requirements
@@ -192,8 +193,7 @@ def _plan_with_pool(plan_result: PlanResult, pod: Pod, pool: NodePool) -> str:
 
 def format_choice(choice: CheapestOffering) -> str:
     """Return an offering as text."""
-    price = format_usd_per_hour(choice.price_usd_per_hour)
-    return f"{choice.instance_type} {choice.capacity_type} in {choice.zone} ({price})"
+    return format_offering(choice)
 
 
 def _build_existing_node_verdict(

@@ -85,7 +85,12 @@ def build_plan_document(plan_result: PlanResult) -> dict[str, Any]:
             "greedyUsdPerHour": round(placement.greedy_usd_per_hour, 9),
             "otherUsdPerHour": round(plan_result.other_costs_usd_per_hour, 9),
             "secondLaunches": placement.second_launches,
-        },
+        }
+        | (
+            {"listUsdPerHour": round(placement.list_usd_per_hour, 9)}
+            if any(node.cheapest.commitments for node in placement.new_nodes)
+            else {}
+        ),
         "pricedAt": format_instant(priced_at) if priced_at is not None else None,
         "pricesEstimated": list(cluster.catalog.list_estimated_capacity_types()) if cluster.catalog is not None else [],
         "problems": build_problem_documents(cluster),
@@ -117,10 +122,19 @@ def build_new_node_document(node: NewNodeClaim, taints: list[dict[str, str]]) ->
 def build_choice_document(choice: CheapestOffering) -> dict[str, Any]:
     """Return an offering as a document; the price in USD per hour."""
     reservation = {"reservationId": choice.reservation_id} if choice.reservation_id else {}
-    return {
-        "instanceType": choice.instance_type,
-        "zone": choice.zone,
-        "capacityType": choice.capacity_type,
-        "usdPerHour": choice.price_usd_per_hour,
-        "price": choice.price_usd_per_hour,
-    } | reservation
+    commitments = (
+        {"commitments": list(choice.commitments), "listUsdPerHour": choice.list_usd_per_hour}
+        if choice.commitments
+        else {}
+    )
+    return (
+        {
+            "instanceType": choice.instance_type,
+            "zone": choice.zone,
+            "capacityType": choice.capacity_type,
+            "usdPerHour": choice.price_usd_per_hour,
+            "price": choice.price_usd_per_hour,
+        }
+        | reservation
+        | commitments
+    )

@@ -11,9 +11,10 @@ from shared.decide.common.requeue_delays import LIFECYCLE_REQUEUE_DELAY
 from shared.decide.provisioning.pod_nominations import get_nominated_digests, nominate_pods, remove_stale_nominations
 from shared.decide.scheduling.templates.node_claim_builder import build_node_claims
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.formatting import format_count, format_usd_per_hour
+from shared.model.core.formatting import format_count
 from shared.model.core.metadata import find_condition
 from shared.model.decisions.action import Action, CreateNodeClaim, FollowUp, PublishEvent
+from shared.model.decisions.offering_text import format_offering
 from shared.model.decisions.placement import ExistingNodePlacement, NewNodeClaim, Placement
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
@@ -116,17 +117,12 @@ def _requeue_catalog(cluster: ClusterSnapshot) -> Iterator[Action]:
 
 
 def _explain_new_node(node: NewNodeClaim) -> str:
-    offering = node.cheapest
-    offering_text = (
-        f"{offering.instance_type} {offering.capacity_type} in {offering.zone} "
-        f"({format_usd_per_hour(offering.price_usd_per_hour)})"
-    )
     pod_count, type_count = len(node.pods), len(node.instance_types)
     subject = f"{format_count(pod_count, 'pod')} {'does' if pod_count == 1 else 'do'} not fit existing nodes"
     selection = (
         f"cheapest of {type_count:,} matching instance types" if type_count > 1 else "the only matching instance type"
     )
-    return f"{subject}; {selection}: {offering_text}"
+    return f"{subject}; {selection}: {format_offering(node.cheapest)}"
 
 
 def _build_events(

@@ -63,6 +63,15 @@ class CheapestOffering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     price_usd_per_hour: float
     reservation_id: str = ""
     """Id of the capacity reservation that the offering uses; "" if none."""
+    commitments: tuple[str, ...] = ()
+    """Ids of the Savings Plans and Reserved Instances that pay for the node, in the order of AWS."""
+    list_usd_per_hour: float = 0.0
+    """On-demand price, if commitments pay; *price_usd_per_hour* is what the node adds to the bill then."""
+
+    @property
+    def full_usd_per_hour(self) -> float:
+        """The price without commitments."""
+        return self.list_usd_per_hour if self.commitments else self.price_usd_per_hour
 
 
 class NewNodeClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,3 +149,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     def price_usd_per_hour(self) -> float:
         """Total price of the new nodes, each at its cheapest offering."""
         return sum(node.cheapest.price_usd_per_hour for node in self.new_nodes)
+
+    @property
+    def list_usd_per_hour(self) -> float:
+        """The same without commitments."""
+        return sum(node.cheapest.full_usd_per_hour for node in self.new_nodes)

@@ -5,7 +5,7 @@ Instances. A new instance with a higher savings percentage than a running one co
 Plan; that part counts as used.
 """
 
-from typing import Self
+from typing import Self, TypeAlias
 
 from shared.model.ec2.commitments import Commitments, CommitmentUse, Coverage, SavingsPlan
 from shared.state.commitments.application import (
@@ -18,8 +18,10 @@ from shared.state.commitments.application import (
     get_plan_rate,
 )
 
-Share = tuple[str, float, str]
+Share: TypeAlias = tuple[str, float, str]
 """A commitment, how much of it one instance uses, and the zone in which it applies ("": any)."""
+Tier: TypeAlias = tuple[int, str]
+"""Commitments that are applied together: their rank in the order of AWS, and the zone in which they apply."""
 
 
 class RemainingCommitments:
@@ -36,13 +38,15 @@ class RemainingCommitments:
             plan.commitment_id: plan.commitment_usd_per_hour - used.get(plan.commitment_id, 0.0)
             for plan in commitments.plans
         }
+        self._ranks = {item.commitment_id: 0 if item.zone else 1 for item in commitments.reserved}
+        self._ranks |= {plan.commitment_id: 2 + PLAN_KINDS.index(plan.kind) for plan in commitments.plans}
         self._shares_by_price: dict[tuple[str, float], tuple[Share, ...]] = {}
 
     def copy(self) -> Self:
         """Return an independent copy."""
         clone = type(self).__new__(type(self))
         clone._commitments, clone._amounts = self._commitments, dict(self._amounts)  # noqa: SLF001 - of its own class
-        clone._shares_by_price = self._shares_by_price  # noqa: SLF001
+        clone._shares_by_price, clone._ranks = self._shares_by_price, self._ranks  # noqa: SLF001
         return clone
 
     @property
@@ -62,6 +66,11 @@ class RemainingCommitments:
         """Return the zones of the zonal Reserved Instances for *instance_type* that are not used up, sorted."""
         shares = self._list_shares(instance_type, usd_per_hour)
         return tuple(sorted({zone for name, _, zone in shares if zone and self._amounts[name] > MIN_PART}))
+
+    def list_tiers(self, instance_type: str, usd_per_hour: float) -> tuple[Tier, ...]:
+        """Return the tiers of the commitments that could pay for *instance_type* and are not used up, in order."""
+        shares = self._list_shares(instance_type, usd_per_hour)
+        return tuple(sorted({(self._ranks[name], zone) for name, _, zone in shares if self._amounts[name] > MIN_PART}))
 
     def find_coverage(self, instance_type: str, zone: str, usd_per_hour: float) -> Coverage:
         """Return what the rest would pay for one more instance with the on-demand price *usd_per_hour*."""
