@@ -238,7 +238,7 @@ def test_unavailable_offering_is_shown_as_not_available(tmp_path: Path, capsys: 
 def test_missing_action_lists_the_available_actions(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         run_catalog()
-    assert "which ACTION? build, prices or show" in capsys.readouterr().err
+    assert "which ACTION? build, prices, commitments or show" in capsys.readouterr().err
 
 
 def test_commitments_are_checked_and_written_as_the_functions_read_them(

@@ -53,7 +53,7 @@ class ReplacementFinder:
         If commitments pay for the replaced node, *committed_type* is its instance type: the replacement has the same
         type on demand if possible, so that it uses these commitments.
         """
-        if committed_type:
+        if committed_type and not node.state.min_value_requirements:
             committed_replacement = self._find_committed(node, committed_type)
             if isinstance(committed_replacement, Replacement):
                 return committed_replacement

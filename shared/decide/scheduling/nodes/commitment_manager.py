@@ -110,6 +110,8 @@ class CommitmentManager:
         cheapest_type = type_index.find_cheapest(node_requirements, mask)
         if cheapest_type is None or cheapest_type.offering.capacity_type == RESERVED or not self._remaining.has_rest():
             return None
+        if any(item.key in (CAPACITY_TYPE, ZONE) for item in node.state.min_value_requirements):
+            return None  # a covered node has one capacity type, and maybe one zone
         requirements = node_requirements & ON_DEMAND_REQUIREMENTS
         covered_types = [
             priced_type

@@ -20,6 +20,7 @@ from tests.support.catalogues import (
     make_cluster_snapshot,
     make_instance_type,
     make_node,
+    make_node_pool,
     make_pod,
     make_requirements,
 )
@@ -175,6 +176,17 @@ def test_windows_nodes_are_not_covered() -> None:
 def test_pods_that_require_spot_get_spot() -> None:
     pods = make_pods(1, node_selector=(("karpenter.sh/capacity-type", "spot"),))
     assert list_nodes(solve(make_cluster(*pods, commitments=Commitments(reserved=(REGIONAL,))))) == [SPOT]
+
+
+def test_min_values_of_capacity_types_are_kept() -> None:
+    requirements = make_requirements((CAPACITY_TYPE, "In", BOTH), minimum={CAPACITY_TYPE: 2})
+    cluster = make_cluster(
+        *make_pods(1),
+        commitments=Commitments(reserved=(REGIONAL,)),
+        node_pools=(make_node_pool(requirements=requirements),),
+    )
+    [node] = solve(cluster).new_nodes
+    assert node.cheapest.commitments == ()
 
 
 COMMITMENTS = st.builds(
