@@ -19,6 +19,7 @@ from shared.aws.eks import BotoEks
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
 from shared.aws.partitions import build_regional_host
 from shared.aws.s3 import S3Bucket
+from shared.aws.savings_plans import BotoSavingsPlans
 from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue
 from shared.aws.ssm import BotoParameterStore
@@ -112,6 +113,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         table=DynamoTable(clients, settings.table_name),
         bucket=S3Bucket(clients, settings.bucket_name),
         clock=clock,
+        savings_plans=BotoSavingsPlans(clients) if settings.commitments == "account" else None,
         topic=SnsTopic(clients, settings.report_topic) if settings.report_topic else None,
         emit=write_to_stdout,
         memory={},

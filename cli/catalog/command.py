@@ -25,6 +25,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_bytes, format_count, format_usd_per_hour, join_names
 from shared.model.core.resources import format_quantities
 from shared.store.catalog_format import compress_body, encode_catalog
+from shared.store.commitments import encode_commitments
 
 if TYPE_CHECKING:
     from cli.aws.account_api import AccountApis
@@ -50,10 +51,15 @@ report how old they are:
                                                                   deploys the list with the functions; or without cdk:
   aws s3 cp prices.json s3://BUCKET/market/prices-us-gov-west-1.json
 """
+COMMITMENTS_EXAMPLES: Final = """\
+With the setting `commitments: bucket`, plans use the Savings Plans and Reserved Instances of a file:
+  joiner catalog commitments commitments.yaml -o commitments.json
+  aws s3 cp commitments.json s3://BUCKET/market/commitments.json
+"""
 EXIT_CODES: Final = """
 exit codes: 0 done, 1 something could not be read or written (the message names it), 2 wrong usage, 130 interrupted
 """
-EXAMPLES: Final = f"{BUILD_EXAMPLES}{SHOW_EXAMPLES}\n{PRICES_EXAMPLES}{EXIT_CODES}"
+EXAMPLES: Final = f"{BUILD_EXAMPLES}{SHOW_EXAMPLES}\n{PRICES_EXAMPLES}\n{COMMITMENTS_EXAMPLES}{EXIT_CODES}"
 Output = Literal["table", "json", "yaml"]
 MAX_SUGGESTIONS: Final = 3
 FileAndSummary = tuple[bytes, str]
@@ -83,6 +89,17 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     )
     prices_parser = add_action("prices", "write a list of on-demand prices", READ_DESCRIPTION, PRICES_EXAMPLES)
     _add_account_arguments(prices_parser, _build_price_list_file)
+    commitments_parser = add_action(
+        "commitments",
+        "check a file with commitments, and write it as the functions read it",
+        "docs/guide/money.md describes the fields.",
+        f"examples:\n{COMMITMENTS_EXAMPLES}",
+    )
+    commitments_parser.add_argument("commitments", metavar="FILE", help="JSON or YAML")
+    commitments_parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="file to write; `-` is standard output"
+    )
+    commitments_parser.set_defaults(run=_write_commitments)
     show_details = "Without TYPE, print a summary; with TYPE, its resources, offerings and labels."
     show_parser = add_action("show", "show a catalog", show_details, f"examples:\n{SHOW_EXAMPLES}")
     show_parser.add_argument("catalogue", metavar="CATALOG", help="FILE, s3://BUCKET, aws or aws:REGION")
@@ -99,7 +116,7 @@ def _add_account_arguments(parser: argparse.ArgumentParser, run: Callable[[argpa
 
 
 def _require_action(args: argparse.Namespace) -> int:
-    args.usage("which ACTION? build, prices or show")
+    args.usage("which ACTION? build, prices, commitments or show")
     raise AssertionError("argparse has left")
 
 
@@ -142,6 +159,27 @@ def _build_price_list_file(args: argparse.Namespace) -> int:
     except InputError as error:
         return print_errors("catalog", [str(error)])
     return _query_and_write(args, build_file, [])
+
+
+def _write_commitments(args: argparse.Namespace) -> int:
+    from cli.inputs.commitments import read_commitments  # noqa: PLC0415 - other actions need no YAML parser
+
+    try:
+        _check_writable(args.output)
+        document = read_commitments(args.commitments)
+        body = msgspec.json.format(encode_commitments(document), indent=1) + b"\n"
+        if args.output == "-":
+            sys.stdout.buffer.write(body)
+        else:
+            Path(args.output).write_bytes(body)
+    except InputError as error:
+        return print_errors("catalog", str(error).splitlines())
+    except OSError as error:
+        return print_errors("catalog", [f"{args.output}: {error.strerror}: name another file with -o"])
+    plans_text = format_count(len(document.savings_plans), "Savings Plan")
+    purchases_text = format_count(len(document.reserved_instances), "purchase")
+    print_errors("catalog", [f"{args.output}: {plans_text}, {purchases_text} of Reserved Instances"])
+    return 0
 
 
 def _query_and_write(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from cli.terminal.stderr import print_errors
 
 if TYPE_CHECKING:
-    from cli.cost.commitments.document import CommitmentsDocument
-    from cli.cost.commitments.usage import CommitmentUsage
+    from collections.abc import Callable
+
     from cli.cost.page import CostTotals
+    from shared.model.ec2.commitments import Commitments
     from shared.report.costs.cost_ledger import CostLedger
     from shared.state.cluster_state import ClusterState
 
@@ -27,13 +28,15 @@ EXAMPLES: Final = """examples:
   joiner cost --context prod --instance-types catalogue.json
                                                  today, from the nodes of a live cluster
   joiner cost --commitments commitments.yaml     and what Savings Plans and Reserved Instances cover today, by hour
+  joiner cost --commitments                      the same with the commitments that the functions use
   joiner cost --by label -o json | jq '.parts[] | {name, usd}'
 
 --by label requires the setting cost-label, such as `cost-label: billing-team` in clusters/CLUSTER.yaml, or --label KEY
 for a live cluster.
 A disruption command saves from its completion to the end of the day. Idle cost is the share of a node's price for
 allocatable resources that no pod requests; 1 CPU has the same weight as 7.5 GiB of memory.
---commitments requires the cost ledger of today (costs/today.json), or --context.
+--commitments requires the cost ledger of today (costs/today.json), or --context. Without FILE, it reads the newest
+catalog of --journal.
 
 docs/reference/output.md lists the fields of -o json and -o yaml.
 
@@ -43,6 +46,8 @@ exit codes: 0 cost shown, 1 no reports, or part of the input could not be read (
 Output = Literal["table", "json", "yaml"]
 By = Literal["pool", "type", "capacity-type", "label"]
 DEFAULT_DAYS: Final = 30
+STORED_COMMITMENTS: Final = ""
+"""The value of --commitments without a file."""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -67,8 +72,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--commitments",
         metavar="FILE",
-        help="Savings Plans and Reserved Instances of the account, JSON or YAML (docs/guide/money.md): also show what "
-        "they cover today, hour by hour (default: none)",
+        nargs="?",
+        const=STORED_COMMITMENTS,
+        help="also show what Savings Plans and Reserved Instances cover today, hour by hour: those in FILE, JSON or "
+        "YAML (docs/guide/money.md), or without FILE those that the setting `commitments` reads (default: none)",
     )
     parser.add_argument("--label", metavar="KEY", default="", help="node label for --by label in a live cluster")
     add_cluster_arguments(parser)
@@ -95,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
     now = datetime.now(UTC)
     try:
-        commitments = _read_commitments(args.commitments)
+        commitments = _read_commitments(args.commitments, source)
         costs = read_cost_reports(source, args.days) if source else CostReports()
         if is_live:
             costs = with_today(costs, *_read_live_cluster(args, now), now)
@@ -111,7 +118,9 @@ def run(args: argparse.Namespace) -> int:
     if commitments is not None and costs.ledger is None:
         messages.append("--commitments: costs/today.json is missing: it has the hours of each node")
     elif commitments is not None and costs.ledger is not None:
-        usage = _compute_usage(commitments, costs.ledger)
+        from cli.cost.commitments.usage import compute_commitment_usage  # noqa: PLC0415
+
+        usage = compute_commitment_usage(commitments(costs.ledger), costs.ledger)
     sys.stdout.write(_render_output(sum_costs(days, args.by, usage), args))
     return print_errors("cost", messages)
 
@@ -128,23 +137,26 @@ def _read_live_cluster(args: argparse.Namespace, now: datetime) -> tuple["Cluste
     return ClusterState(read_priced_input(args, is_live=True, now=now)[1]), args.label
 
 
-def _read_commitments(file: str | None) -> "CommitmentsDocument | None":
-    """Read the commitments document *file*; None if there is none.
+def _read_commitments(file: str | None, source: str) -> "Callable[[CostLedger], Commitments] | None":
+    """Read the commitments document *file*, or the commitments of the newest catalog in *source*; None: neither.
+
+    Return a function, because the rates in a document depend on the instance types of a ledger.
 
     Raises:
-        InputError: The document cannot be read, or has errors.
+        InputError: The document or the catalog cannot be read, or has errors or no commitments.
     """
     if file is None:
         return None
-    from cli.cost.commitments.document import read_commitments  # noqa: PLC0415 - --help needs none of it
+    if file != STORED_COMMITMENTS:
+        from cli.cost.commitments.usage import convert_document  # noqa: PLC0415 - --help needs none of it
+        from cli.inputs.commitments import read_commitments  # noqa: PLC0415
 
-    return read_commitments(file)
+        document = read_commitments(file, f"--commitments {file}")
+        return lambda ledger: convert_document(document, ledger)
+    from cli.cost.commitments.stored import read_stored_commitments  # noqa: PLC0415
 
-
-def _compute_usage(commitments: "CommitmentsDocument", ledger: "CostLedger") -> "CommitmentUsage":
-    from cli.cost.commitments.usage import compute_commitment_usage  # noqa: PLC0415 - --help needs none of it
-
-    return compute_commitment_usage(commitments, ledger)
+    commitments = read_stored_commitments(source)
+    return lambda _: commitments
 
 
 def _render_output(cost_totals: "CostTotals", args: argparse.Namespace) -> str:

@@ -22,6 +22,7 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from shared.model.core.metadata import find_condition
 from shared.model.core.requirements import Requirements
 from shared.model.core.resources import PODS, build_resources, format_quantities
+from shared.model.decisions.offering_text import format_offering
 from shared.model.decisions.placement import CheapestOffering, NewNodeClaim
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod, build_strict_requirements
@@ -192,7 +193,7 @@ def _plan_with_pool(plan_result: PlanResult, pod: Pod, pool: NodePool) -> str:
 
 def format_choice(choice: CheapestOffering) -> str:
     """Return an offering as text."""
-    return f"{choice.instance_type} {choice.capacity_type} in {choice.zone} ({choice.format_price()})"
+    return format_offering(choice)
 
 
 def _build_existing_node_verdict(

@@ -85,7 +85,12 @@ def build_plan_document(plan_result: PlanResult) -> dict[str, Any]:
             "greedyUsdPerHour": round(placement.greedy_usd_per_hour, 9),
             "otherUsdPerHour": round(plan_result.other_costs_usd_per_hour, 9),
             "secondLaunches": placement.second_launches,
-        },
+        }
+        | (
+            {"listUsdPerHour": round(placement.list_usd_per_hour, 9)}
+            if any(node.cheapest.commitments for node in placement.new_nodes)
+            else {}
+        ),
         "pricedAt": format_instant(priced_at) if priced_at is not None else None,
         "pricesEstimated": list(cluster.catalog.list_estimated_capacity_types()) if cluster.catalog is not None else [],
         "problems": build_problem_documents(cluster),
@@ -119,6 +124,11 @@ def build_choice_document(choice: CheapestOffering) -> dict[str, Any]:
     reservation = {"reservationId": choice.reservation_id} if choice.reservation_id else {}
     surcharge = choice.interruption_usd_per_hour
     risk = {"interruptionUsdPerHour": round(surcharge, 9)} if surcharge else {}
+    commitments = (
+        {"commitments": list(choice.commitments), "listUsdPerHour": choice.list_usd_per_hour}
+        if choice.commitments
+        else {}
+    )
     return (
         {
             "instanceType": choice.instance_type,
@@ -129,4 +139,5 @@ def build_choice_document(choice: CheapestOffering) -> dict[str, Any]:
         }
         | reservation
         | risk
+        | commitments
     )

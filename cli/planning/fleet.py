@@ -26,11 +26,13 @@ MAX_REPLANNING_ROUNDS: Final = 4
 
 
 class FleetNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node and its price, which is 0 if the catalog has none."""
+    """A node and what it adds to the bill, which is 0 if the catalog has no price, or if commitments pay all of it."""
 
     name: str
     kind: NodeKind
     price_usd_per_hour: float
+    is_committed: bool = False
+    """Whether commitments pay all of it."""
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +62,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         """Return the names of the nodes without a price, by instance type."""
         names_by_type: dict[str, list[str]] = {}
         for node in self.fleet_nodes:
-            if not node.price_usd_per_hour and node.kind[2] != "reserved":
+            if not (node.price_usd_per_hour or node.is_committed) and node.kind[2] != "reserved":
                 names_by_type.setdefault(node.kind[1], []).append(node.name)
         return names_by_type
 
@@ -80,7 +82,8 @@ def build_fleet(cluster_state: ClusterState) -> Fleet:
             FleetNode(
                 name=get_node_name(state),
                 kind=(state.pool, state.meta.get_label(INSTANCE_TYPE), state.meta.get_label(CAPACITY_TYPE)),
-                price_usd_per_hour=cluster_state.price_list.get_price(state.meta, classes.get(state.pool, "")),
+                price_usd_per_hour=cluster_state.get_marginal_price(state, classes.get(state.pool, "")),
+                is_committed=cluster_state.covered_parts.get(state.name, 0.0) >= 1,
             )
             for state in list_owned_nodes(cluster_state)
         )

@@ -12,7 +12,7 @@ from shared.model.core.labels import ZONE
 from shared.model.core.resources import USD_PER_HOUR, format_amount
 from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.placement import NewNodeClaim
-from shared.model.karpenter.money_limit import CLUSTER_SCOPE
+from shared.model.karpenter.money_limit import format_scope
 from shared.model.karpenter.zone_balance import get_balance_percent
 
 MAX_SPOT_PRICE_AGE: Final = timedelta(days=7)
@@ -36,6 +36,12 @@ def render_totals(plan: PlanResult, palette: Palette, width: int | None) -> Iter
 def _list_cost_texts(plan: PlanResult) -> Iterator[str]:
     price, greedy = plan.placement.price_usd_per_hour, plan.placement.greedy_usd_per_hour
     yield f"total: {format_usd_per_hour(price)}, {format_usd_per_month(HOURS_PER_MONTH * price)}"
+    list_price = plan.placement.list_usd_per_hour
+    if any(node.cheapest.commitments for node in plan.placement.new_nodes):
+        yield (
+            f"without commitments: {format_usd_per_hour(list_price)}; Savings Plans and Reserved Instances pay "
+            f"{format_usd_per_hour(list_price - price)}"
+        )
     surcharge = sum(node.cheapest.interruption_usd_per_hour for node in plan.placement.new_nodes)
     if surcharge:
         yield f"with {format_usd_per_hour(surcharge)} for expected spot interruptions, which are not billed"
@@ -54,9 +60,8 @@ def _list_cost_texts(plan: PlanResult) -> Iterator[str]:
 def _list_limit_texts(plan: PlanResult) -> Iterator[str]:
     """Yield the usage of each limit in USD per hour."""
     for usage in measure_limit_usage(plan.cluster_state, plan.options.money):
-        scope = "the cluster" if usage.scope == CLUSTER_SCOPE else f"NodePool {usage.scope}"
         used, limit = (format_amount(USD_PER_HOUR, amount) for amount in (usage.used, usage.limit))
-        yield f"limit of {scope}: {used} of {limit} is used, without the new nodes"
+        yield f"limit of {format_scope(usage.scope)}: {used} of {limit} is used, without the new nodes"
 
 
 def _list_balance_texts(plan: PlanResult) -> Iterator[str]:

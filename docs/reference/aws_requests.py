@@ -14,6 +14,7 @@ SERVICE_TITLES: Final = {
     "logs": "CloudWatch Logs",
     "pricing": "Price List",
     "s3": "S3",
+    "savingsplans": "Savings Plans",
     "sns": "SNS",
     "sqs": "SQS",
     "ssm": "SSM",

@@ -41,7 +41,7 @@ INSTALL_COMMAND: Final = (
 )
 
 OWN_PACKAGES: Final = ("functions", "shared")
-KEPT_SERVICES: Final = ("dynamodb", "ec2", "eks", "pricing", "s3", "sns", "sqs", "ssm", "sts")
+KEPT_SERVICES: Final = ("dynamodb", "ec2", "eks", "pricing", "s3", "savingsplans", "sns", "sqs", "ssm", "sts")
 """The services kept, of four hundred in botocore, which take 26 MB."""
 EXCLUDED_LIBRARIES: Final = frozenset(
     (

@@ -15,6 +15,7 @@ from constructs import Construct
 
 from infra.functions.functions import INSTALLER_SPEC, Functions
 from infra.iam.cache_grants import DECIDING_FUNCTIONS, build_cache_grants
+from infra.iam.commitment_grants import build_commitment_grants
 from infra.iam.key_grants import build_key_grants
 from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
@@ -100,6 +101,7 @@ class FunctionPolicies(Construct):
             ],
             "catalog": [
                 *self._build_catalog_grants(options.ssm_parameters),
+                *build_commitment_grants(options.commitments),
                 *_build_report_grants(options.report_topic),
             ],
         }

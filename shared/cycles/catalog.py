@@ -27,6 +27,7 @@ from shared.report.metrics.cycle_metrics import compute_catalog_ages
 from shared.report.metrics.emf import MONEY_USED
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog import build_catalog_key, write_catalog
+from shared.take.commitments import load_commitments
 from shared.take.kubernetes.status_after_write import apply_status_patches
 from shared.take.regional_offerings import load_regional_catalog
 from shared.take.snapshot import SnapshotRequest, refresh_snapshot, take_snapshot
@@ -52,7 +53,13 @@ def run_catalog(world: World, trigger: str) -> CycleReport:
             new_catalog = catalog.build_catalog(
                 current, regional_catalog.infos, regional_catalog.market, capacity_settings, observed_memory
             )
-            problems += (*regional_catalog.problems, *catalog.find_unsold_node_classes(new_catalog))
+            commitments, commitment_problems = load_commitments(world, current, regional_catalog.market.on_demand)
+            new_catalog = replace(new_catalog, commitments=commitments)
+            problems += (
+                *regional_catalog.problems,
+                *commitment_problems,
+                *catalog.find_unsold_node_classes(new_catalog),
+            )
             if any(types for _, types in new_catalog.by_node_class):
                 write_catalog(new_catalog, world.bucket)
                 current = replace(current, catalog=new_catalog)

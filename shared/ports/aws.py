@@ -1,4 +1,4 @@
-"""The AWS APIs as protocols: EC2, SSM parameters, prices and EKS."""
+"""The AWS APIs as protocols: EC2, SSM parameters, prices, Savings Plans and EKS."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -12,6 +12,7 @@ from shared.model.ec2.account import (
     SelectorTerm,
     Subnet,
 )
+from shared.model.ec2.commitments import ReservedInstances, SavingsPlan
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
 from shared.model.ec2.fleet import FleetRequest, FleetResult
 from shared.model.ec2.instance import Instance, InstanceStatus
@@ -95,6 +96,15 @@ class Ec2(Protocol):
     def describe_capacity_reservations(self, selectors: tuple[SelectorTerm, ...]) -> tuple[CapacityReservation, ...]:
         """Return the active reservations that match *selectors* (id, or tags, owner and criteria), sorted by id."""
 
+    def describe_other_instances(self, cluster: str) -> tuple[Instance, ...]:
+        """Return the pending and running Linux instances of the account without our tags for *cluster*, sorted by id.
+
+        Instances on dedicated hardware are not included.
+        """
+
+    def describe_reserved_instances(self) -> tuple[ReservedInstances, ...]:
+        """Return the active Reserved Instances of the account for Linux with default tenancy, sorted by id."""
+
     def describe_placement_group(self, selector: SelectorTerm) -> PlacementGroup | None:
         """Return the available placement group with that id or name, None if there is none."""
 
@@ -121,6 +131,16 @@ class PricingService(Protocol):
 
     def get_on_demand_prices(self, region: str) -> Mapping[str, float]:
         """Return USD per hour by instance type: Linux, shared tenancy (metal: dedicated)."""
+
+
+class SavingsPlansService(Protocol):
+    """The AWS Savings Plans API."""
+
+    def describe_savings_plans(self, region: str) -> tuple[SavingsPlan, ...]:
+        """Return the active Savings Plans of the account that cover instances in *region*, sorted by id.
+
+        Their rates are those for Linux with shared tenancy.
+        """
 
 
 class Eks(Protocol):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService
+from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService, SavingsPlansService
 from shared.ports.kubernetes import Kube
 from shared.ports.messaging import MessageQueue, Topic
 from shared.ports.storage import Bucket, Table
@@ -28,6 +28,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     bucket: Bucket
     clock: Callable[[], datetime]
     """Current time, timezone-aware UTC; the trigger provides it."""
+    savings_plans: SavingsPlansService | None = None
+    """None: the Savings Plans of the account are not read."""
     topic: Topic | None = None
     """None: no topic is configured."""
     emit: Callable[[str], None]

@@ -7,6 +7,7 @@ from functools import cached_property
 from shared.model.cluster import ClusterSnapshot
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
+from shared.state.commitments.node_coverage import CommitmentLedger, build_commitment_ledger
 from shared.state.daemon_set_pods import with_daemon_representatives
 from shared.state.node_claim_state import NodeClaimState, build_claim_states
 from shared.state.node_prices import PriceList
@@ -74,6 +75,26 @@ class ClusterState:
     def price_list(self) -> PriceList:
         """The prices of the catalog."""
         return PriceList(self.snapshot.catalog)
+
+    @cached_property
+    def commitment_ledger(self) -> CommitmentLedger | None:
+        """The active commitments of the account; None if there are none."""
+        return build_commitment_ledger(self.snapshot.catalog, self.taken_at)
+
+    @cached_property
+    def covered_parts(self) -> Mapping[str, float]:
+        """By node: the part of its on-demand price that commitments pay, if they pay any."""
+        return {} if self.commitment_ledger is None else self.commitment_ledger.compute_covered_parts(self.nodes)
+
+    def get_marginal_price(self, state: StateNode, node_class: str) -> float:
+        """Return what *state* adds to the bill; 0 if its price is unknown, or if commitments pay all of it.
+
+        The price of a NodeOverlay takes precedence.
+        """
+        offering = self.price_list.find_offering(state.meta, node_class)
+        if offering is None or offering.is_overlaid:
+            return 0.0 if offering is None else offering.price_usd_per_hour
+        return offering.price_usd_per_hour * (1 - self.covered_parts.get(state.name, 0.0))
 
     @cached_property
     def unreadable_pod_by_node(self) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.core.metadata import build_pairs
 from shared.model.core.requirements import Requirement, Requirements
 from shared.model.core.resources import Resources, format_quantities
+from shared.model.ec2.commitments import Commitments
 from shared.wire.decode.field_errors import add_field_path, parse_resource_list
 from shared.wire.schema.core import Quantities
 
@@ -71,6 +72,7 @@ class CatalogJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     instance_types: tuple[InstanceTypeJson, ...]
     node_classes: dict[str, tuple[InstanceTypeJson, ...]] = {}
     observed_memory: tuple[ObservedMemoryJson, ...] = msgspec.field(default=(), name="seen")
+    commitments: Commitments | None = None
 
 
 def encode_catalog(catalog: Catalog) -> bytes:
@@ -85,6 +87,7 @@ def encode_catalog(catalog: Catalog) -> bytes:
             msgspec.convert(observed_memory, ObservedMemoryJson, from_attributes=True)
             for observed_memory in sorted(catalog.observed_memory)
         ),
+        commitments=catalog.commitments,
     )
     return _ENCODER.encode(document)
 
@@ -138,6 +141,7 @@ def decode_catalog(body: bytes) -> Catalog:
                 for observed_memory in document.observed_memory
             )
         ),
+        commitments=document.commitments,
     )
 
 

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from shared.errors import Fault, Invalid, Throttled
+from sim.aws_http.commitment_calls import CommitmentApi
 from sim.aws_http.describe_calls import CatalogApi
 from sim.aws_http.instance_calls import InstanceApi
 from sim.aws_http.launch_template_calls import LaunchTemplateApi, parse_launch_template, parse_run_instances
@@ -34,6 +35,7 @@ def build_overlay(cloud: Cloud) -> Overlay:
     """Return the handlers by service and action."""
     instances, templates = InstanceApi(cloud), LaunchTemplateApi(cloud)
     catalog, services, reservations = CatalogApi(cloud), ServicesApi(cloud), ReservationApi(cloud)
+    commitments = CommitmentApi(cloud)
     handlers: dict[tuple[str, str], Handler] = {
         ("ec2", "CancelCapacityReservation"): reservations.cancel_capacity_reservation,
         ("ec2", "CreateCapacityReservation"): reservations.create_capacity_reservation,
@@ -52,6 +54,9 @@ def build_overlay(cloud: Cloud) -> Overlay:
         ("ec2", "DescribeSecurityGroups"): catalog.describe_security_groups,
         ("ec2", "DescribeImages"): catalog.describe_images,
         ("ec2", "DescribeCapacityReservations"): catalog.describe_capacity_reservations,
+        ("ec2", "DescribeReservedInstances"): commitments.describe_reserved_instances,
+        ("savingsplans", "DescribeSavingsPlans"): commitments.describe_savings_plans,
+        ("savingsplans", "DescribeSavingsPlanRates"): commitments.describe_savings_plan_rates,
         ("ec2", "DescribePlacementGroups"): catalog.describe_placement_groups,
         ("ec2", "RunInstances"): templates.run_instances,
         ("ssm", "GetParameter"): services.get_parameter,

@@ -20,10 +20,13 @@ FILTER_PATHS: Final = {
     "instance-lifecycle": "InstanceLifecycle",
     "instance-state-name": "State.Name",
     "instance-type": "InstanceType",
+    "platform-details": "PlatformDetails",
     "private-dns-name": "PrivateDnsName",
     "subnet-id": "SubnetId",
+    "tenancy": "Placement.Tenancy",
 }
 
+LINUX_PLATFORM: Final = "Linux/UNIX"
 STATUS_FILTER_PATHS: Final = {
     "event.code": "Events.Code",
     "instance-status.status": "InstanceStatus.Status",
@@ -181,6 +184,7 @@ class InstanceApi:
             "State": _encode_state(instance.state),
             "LaunchTime": instance.launched_at,
             "Placement": {"AvailabilityZone": instance.zone, "Tenancy": "default"},
+            "PlatformDetails": LINUX_PLATFORM,
             "PrivateDnsName": instance.private_dns_name,
             "SecurityGroups": [self._encode_group(group_id) for group_id in instance.security_group_ids],
             "Tags": encode_tags(instance.tags),

@@ -15,6 +15,7 @@ from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
 from shared.aws.on_demand_prices import BotoPricingService
 from shared.aws.s3 import S3Bucket
+from shared.aws.savings_plans import BotoSavingsPlans
 from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue
 from shared.aws.ssm import BotoParameterStore
@@ -101,6 +102,7 @@ class RequestChecks:
             "table": DynamoTable(clients, settings.table_name),
             "bucket": S3Bucket(clients, settings.bucket_name),
             "topic": SnsTopic(clients, settings.report_topic),
+            "savings_plans": BotoSavingsPlans(clients),
         }
 
     def _check_log_lines(self, emit: Callable[[str], None], function: str) -> Callable[[str], None]:

@@ -31,6 +31,7 @@ from sim.cloud.ec2.reservations import Reservations
 from sim.cloud.eventbridge_events import EventBus
 from sim.cloud.open_answers import OpenAnswers
 from sim.cloud.rate_limits import RateLimiter
+from sim.cloud.resources.commitments import AccountCommitments
 from sim.cloud.resources.images import ImageRegistry
 from sim.cloud.resources.network import Network
 from sim.time.virtual_clock import Clock
@@ -94,6 +95,7 @@ class Cloud:
         self.images = ImageRegistry(seed)
         self.templates = LaunchTemplates(seed)
         self.reservations = Reservations(seed)
+        self.commitments = AccountCommitments(region, self.prices.on_demand, seed)
         self.dry_runs = DryRunValidator(self.images, self.network, self.reservations)
         self.events = EventBus(clock, seed, region)
         self.instances = InstanceRegistry(clock, self.events, seed, region, describe_lag)

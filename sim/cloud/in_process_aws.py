@@ -17,6 +17,7 @@ from shared.model.ec2.account import (
     SelectorTerm,
     Subnet,
 )
+from shared.model.ec2.commitments import ReservedInstances, SavingsPlan
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
 from shared.model.ec2.fleet import EMPTY_RESULT_ERROR, FleetRequest, FleetResult
 from shared.model.ec2.instance import Instance, InstanceStatus
@@ -134,6 +135,20 @@ class CloudEc2(CloudPort):
         self._cloud.rate_limiter.check_call("DescribeCapacityReservations")
         return self._cloud.reservations.select(selectors, self._cloud.clock.get_time())
 
+    def describe_other_instances(self, cluster: str) -> tuple[Instance, ...]:
+        """Return the pending and running instances without our tags for *cluster*."""
+        self._cloud.rate_limiter.check_call("DescribeInstances")
+        return tuple(
+            instance
+            for instance in self._cloud.instances.describe_all()
+            if instance.state in ("pending", "running") and not _is_ours(instance.tags, cluster)
+        )
+
+    def describe_reserved_instances(self) -> tuple[ReservedInstances, ...]:
+        """Return the active Reserved Instances."""
+        self._cloud.rate_limiter.check_call("DescribeReservedInstances")
+        return self._cloud.commitments.list_reserved(self._cloud.clock.get_time())
+
     def describe_placement_group(self, selector: SelectorTerm) -> PlacementGroup | None:
         """Return the placement group that *selector* names."""
         self._cloud.rate_limiter.check_call("DescribePlacementGroups")
@@ -162,6 +177,15 @@ class CloudPricing(CloudPort):
         """Return the price list of the cloud's own region; empty for other regions."""
         self._cloud.rate_limiter.check_call("GetProducts")
         return self._cloud.prices.on_demand if region == self._cloud.region else {}
+
+
+class CloudSavingsPlans(CloudPort):
+    """The port `shared.ports.aws.SavingsPlansService`."""
+
+    def describe_savings_plans(self, region: str) -> tuple[SavingsPlan, ...]:
+        """Return the active plans that cover instances in *region*."""
+        self._cloud.rate_limiter.check_call("DescribeSavingsPlans")
+        return self._cloud.commitments.list_plans(self._cloud.clock.get_time(), region)
 
 
 class CloudEks(CloudPort):

@@ -36,6 +36,8 @@ ACTION_BY_READ_CALL: Final = {
     "ec2.describe_instance_statuses": "ec2:DescribeInstanceStatus",
     "ec2.describe_instance_types": "ec2:DescribeInstanceTypes",
     "ec2.describe_launch_templates": "ec2:DescribeLaunchTemplates",
+    "ec2.describe_other_instances": "ec2:DescribeInstances",
+    "ec2.describe_reserved_instances": "ec2:DescribeReservedInstances",
     "ec2.describe_offerings": "ec2:DescribeInstanceTypeOfferings",
     "ec2.describe_placement_group": "ec2:DescribePlacementGroups",
     "ec2.describe_security_groups": "ec2:DescribeSecurityGroups",
@@ -96,6 +98,7 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
                 self._build_request("sqs:SendMessage", self._build_queue_arn(argument)),
             ),
             "parameters.get_parameter": self._build_parameter_requests,
+            "savings_plans.describe_savings_plans": self._build_savings_plan_requests,
             "topic.publish": lambda _: (self._build_request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda argument: (self._build_request("s3:GetObject", f"{self._bucket}/{argument}"),),
             "bucket.list_keys": lambda argument: (
@@ -111,6 +114,20 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
 
     def _build_arn(self, service: str, name: str) -> str:
         return f"arn:aws:{service}:{self.settings.region}:{self.number}:{name}"
+
+    def _build_savings_plan_requests(self, region: str) -> tuple[IamRequest, ...]:
+        """Return the requests for the list of Savings Plans, and for the rates of each that covers *region*.
+
+        The service has no region in its ARNs; its endpoint is in us-east-1.
+        """
+        prefix = f"arn:aws:savingsplans::{self.number}:savingsplan/"
+        now = self.cloud.clock.get_time()
+        rate_arns = [f"{prefix}{plan.plan_id}" for plan in self.cloud.commitments.list_plans(now, region)]
+        context_keys = {"aws:RequestedRegion": "us-east-1"}
+        return (
+            self._build_request("savingsplans:DescribeSavingsPlans", f"{prefix}*", context_keys),
+            *(self._build_request("savingsplans:DescribeSavingsPlanRates", arn, context_keys) for arn in rate_arns),
+        )
 
     def _build_queue_arn(self, function: str) -> str:
         """Return the ARN of the queue of *function*; its URL is the queue prefix and *function*."""

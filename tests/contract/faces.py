@@ -12,6 +12,7 @@ import msgspec
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
 from shared.aws.on_demand_prices import BotoPricingService
+from shared.aws.savings_plans import BotoSavingsPlans
 from shared.aws.ssm import BotoParameterStore
 from sim.cloud.cloud import Cloud
 from tests.contract.http_face import get_clients, get_embedded_aws
@@ -42,6 +43,7 @@ def open_http_face(cloud: Cloud) -> Iterator[Face]:
         ec2=BotoEc2(get_clients(), cloud.clock.get_time),
         parameters=BotoParameterStore(get_clients()),
         prices=BotoPricingService(get_clients()),
+        savings_plans=BotoSavingsPlans(get_clients()),
         eks=BotoEks(get_clients()),
     )
 

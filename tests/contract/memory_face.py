@@ -2,9 +2,9 @@
 
 import msgspec
 
-from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService
+from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService, SavingsPlansService
 from sim.cloud.cloud import Cloud
-from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing
+from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing, CloudSavingsPlans
 
 
 class Face(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,6 +14,7 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     ec2: Ec2
     parameters: ParameterStore
     prices: PricingService
+    savings_plans: SavingsPlansService
     eks: Eks
 
 
@@ -24,5 +25,6 @@ def build_memory_face(cloud: Cloud) -> Face:
         ec2=CloudEc2(cloud),
         parameters=CloudParameters(cloud),
         prices=CloudPricing(cloud),
+        savings_plans=CloudSavingsPlans(cloud),
         eks=CloudEks(cloud),
     )

@@ -85,7 +85,13 @@ def load_requests() -> list[StoredRequest]:
 def record_requests() -> RequestLog:
     """Return the requests of all functions in a few simulated clusters that use every option of a node class."""
     log = RequestLog()
-    for build_world in (build_ordinary_world, build_reporting_world, build_selective_world, build_reserved_world):
+    for build_world in (
+        build_ordinary_world,
+        build_reporting_world,
+        build_selective_world,
+        build_reserved_world,
+        build_committed_world,
+    ):
         log.merge(build_world().request_checks.log)
     return log
 
@@ -224,6 +230,16 @@ def build_reserved_world() -> World:
         world.apply([make_node_class(name, capacityReservationSelectorTerms=term)])
         world.apply([make_node_pool(name, class_name=name, capacity=("reserved",), types=types)])
         world.apply([make_deployment(1, name, nodeSelector={"karpenter.sh/nodepool": name})])
+    world.advance_time(EXCHANGE_TIME)
+    return world
+
+
+def build_committed_world() -> World:
+    """Return a cluster in an account with a Savings Plan and Reserved Instances."""
+    world = World(template=synthesize_template(settings={**ACTIVE_SETTINGS, "commitments": "account"}))
+    world.cloud.commitments.add_plan(1.0, world.clock.get_time())
+    world.cloud.commitments.add_reserved("m5.large", 1, world.clock.get_time())
+    world.apply([make_node_class(), make_node_pool()])
     world.advance_time(EXCHANGE_TIME)
     return world
 

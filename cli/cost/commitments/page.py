@@ -1,9 +1,11 @@
 """The use of commitments, as a part of the page of `joiner cost` and of its document."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from cli.cost.commitments.usage import CommitmentUsage
+import msgspec
+
+from cli.cost.commitments.usage import CommitmentHour, CommitmentUsage
 from cli.planning.table import TableOptions
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
@@ -28,38 +30,23 @@ def build_usage_document(usage: CommitmentUsage) -> dict[str, Any]:
     return {
         "day": usage.day,
         **_build_sums(usage),
-        "hours": [
-            {
-                "hour": f"{hour.hour:%Y-%m-%dT%H:%M:%SZ}",
-                "committedUsd": round(hour.committed_usd, 6),
-                "unusedUsd": round(hour.unused_usd, 6),
-                "coveredUsd": round(hour.covered_usd, 6),
-                "uncoveredUsd": round(hour.uncovered_usd, 6),
-            }
-            for hour in usage.hours
-        ],
+        "hours": [_round_amounts(msgspec.to_builtins(hour)) for hour in usage.hours],
         "parts": [
-            {
-                "id": part.id,
-                "type": part.type,
-                "committedUsd": round(part.committed_usd, 6),
-                "usedUsd": round(part.used_usd, 6),
-                "unusedUsd": round(part.unused_usd, 6),
-            }
-            for part in usage.commitments
+            _round_amounts({**msgspec.to_builtins(part), "unusedUsd": part.unused_usd}) for part in usage.commitments
         ],
         "otherRegions": list(usage.other_regions),
         "notes": list(LIMITS_OF_KNOWLEDGE),
     }
 
 
+def _round_amounts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: round(value, 6) if isinstance(value, float) else value for name, value in fields.items()}
+
+
 def _build_sums(usage: CommitmentUsage) -> dict[str, float]:
-    return {
-        "committedUsd": round(sum(hour.committed_usd for hour in usage.hours), 6),
-        "unusedUsd": round(sum(hour.unused_usd for hour in usage.hours), 6),
-        "coveredUsd": round(sum(hour.covered_usd for hour in usage.hours), 6),
-        "uncoveredUsd": round(sum(hour.uncovered_usd for hour in usage.hours), 6),
-    }
+    amounts: list[dict[str, float]] = [msgspec.to_builtins(hour) for hour in usage.hours]
+    names = [field.encode_name for field in msgspec.structs.fields(CommitmentHour) if field.type is float]
+    return {name: round(sum(hour_amounts[name] for hour_amounts in amounts), 6) for name in names}
 
 
 def render_usage(usage: CommitmentUsage, palette: Palette, display: TableOptions) -> Iterator[str]:

@@ -25,6 +25,7 @@ from shared.aws.ec2.fleet import build_fleet_call, parse_fleet_result
 from shared.aws.ec2.instance_status import STATUS_QUERIES, parse_instance_statuses
 from shared.aws.ec2.instance_types import parse_instance_type
 from shared.aws.ec2.launch_template import build_launch_template_call
+from shared.aws.ec2.reserved_instances import LINUX_PRODUCTS, parse_reserved_instances
 from shared.aws.ec2.response_parsing import (
     parse_image,
     parse_instance,
@@ -39,6 +40,7 @@ from shared.aws.errors import get_error_code, translate_errors
 from shared.errors import Conflict, Invalid, NotFound
 from shared.model.core.labels import LAUNCH_GROUP, NODECLASS, NODEPOOL
 from shared.model.ec2.account import CapacityReservation, Image, PlacementGroup, SecurityGroup, SelectorTerm, Subnet
+from shared.model.ec2.commitments import ReservedInstances
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
 from shared.model.ec2.fleet import NO_SPOT_ROLE_CODE, FleetRequest, FleetResult
 from shared.model.ec2.instance import CLUSTER_TAG, Instance, InstanceStatus
@@ -215,6 +217,26 @@ class BotoEc2:
             if (end := reservation_by_id[name].ends_at) is None or end > now
         )
 
+    def describe_other_instances(self, cluster: str) -> tuple[Instance, ...]:
+        """Call DescribeInstances for all Linux instances with default tenancy; those of *cluster* are left out."""
+        filters = _build_filters(
+            ("instance-state-name", ["pending", "running"]),
+            ("platform-details", ["Linux/UNIX"]),
+            ("tenancy", ["default"]),
+        )
+        reservations = self._paginate("describe_instances", "Reservations", 1000, Filters=filters)
+        instances = (parse_instance(instance) for reservation in reservations for instance in reservation["Instances"])
+        other_instances = (instance for instance in instances if not _is_owned(instance, cluster))
+        return tuple(sorted(other_instances, key=lambda instance: instance.instance_id))
+
+    def describe_reserved_instances(self) -> tuple[ReservedInstances, ...]:
+        """Call DescribeReservedInstances for active ones; the response has no pages."""
+        with translate_errors("ec2:DescribeReservedInstances"):
+            response = self._clients.get_retrying_client("ec2").describe_reserved_instances(
+                Filters=_build_filters(("product-description", LINUX_PRODUCTS), ("state", ["active"]))
+            )
+        return parse_reserved_instances(response["ReservedInstances"])
+
     def describe_placement_group(self, selector: SelectorTerm) -> PlacementGroup | None:
         """Call DescribePlacementGroups by id or name for an available group; the response has no pages."""
         id_or_name = {"GroupIds": [selector.id]} if selector.id else {"GroupNames": [selector.name]}
@@ -271,3 +293,8 @@ class BotoEc2:
 
 def _build_filters(*names_and_values: tuple[str, list[str]]) -> list[dict[str, Any]]:
     return [{"Name": name, "Values": values} for name, values in names_and_values]
+
+
+def _is_owned(instance: Instance, cluster: str) -> bool:
+    tags = dict(instance.tags)
+    return tags.get(CLUSTER_TAG) == cluster and all(key in tags for key in _REQUIRED_TAG_KEYS)

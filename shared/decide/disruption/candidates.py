@@ -34,7 +34,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     reschedulable_pods: tuple[Pod, ...]
     """The pods that need another node."""
     price_usd_per_hour: float
-    """0 if the price is unknown."""
+    """What the node adds to the bill; 0 if the price is unknown, or if commitments pay all of it."""
+    is_committed: bool = False
+    """Whether commitments pay all of it."""
     restarts: tuple[DeploymentRestart, ...] = ()
     """The rollouts that a surge drain of the node starts."""
 
@@ -101,7 +103,8 @@ def evaluate_candidate(
         claim=claim,
         pool=pool,
         reschedulable_pods=tuple(pod for pod in state.pods if is_reschedulable(pod)),
-        price_usd_per_hour=cluster_state.price_list.get_price(state.meta, pool.node_class.name),
+        price_usd_per_hour=cluster_state.get_marginal_price(state, pool.node_class.name),
+        is_committed=cluster_state.covered_parts.get(state.name, 0.0) >= 1,
         restarts=cluster_state.surge_drains.list_restarts(state.pods),
     )
 

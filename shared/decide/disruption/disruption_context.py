@@ -166,7 +166,7 @@ class DisruptionContext:
 
     def _find_freed_limits(self, setup: SimulationSetup) -> dict[int, tuple[str, Mapping[str, int]]]:
         """Return, by node of a NodePool with limits, the pool and the node's share of the limits."""
-        limit_prices = find_limit_prices(self.cluster_state.snapshot, self.options.money)
+        limit_prices = find_limit_prices(self.cluster_state, self.options.money)
         pools_with_limits = setup.simulation.packing.remaining_limits
         states = (
             state

@@ -14,6 +14,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
 from shared.model.core.metadata import find_condition
 from shared.model.decisions.action import Action, CreateNodeClaim, FollowUp, PublishEvent
+from shared.model.decisions.offering_text import format_offering
 from shared.model.decisions.placement import ExistingNodePlacement, NewNodeClaim, Placement
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
@@ -116,14 +117,12 @@ def _requeue_catalog(cluster: ClusterSnapshot) -> Iterator[Action]:
 
 
 def _explain_new_node(node: NewNodeClaim) -> str:
-    offering = node.cheapest
-    offering_text = f"{offering.instance_type} {offering.capacity_type} in {offering.zone} ({offering.format_price()})"
     pod_count, type_count = len(node.pods), len(node.instance_types)
     subject = f"{format_count(pod_count, 'pod')} {'does' if pod_count == 1 else 'do'} not fit existing nodes"
     selection = (
         f"cheapest of {type_count:,} matching instance types" if type_count > 1 else "the only matching instance type"
     )
-    return f"{subject}; {selection}: {offering_text}"
+    return f"{subject}; {selection}: {format_offering(node.cheapest)}"
 
 
 def _build_events(

@@ -15,6 +15,7 @@ from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology, build_volume_topology
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
 from shared.decide.scheduling.instance_types.type_prices import TypePrices
+from shared.decide.scheduling.nodes.commitment_manager import CommittedCapacity
 from shared.decide.scheduling.nodes.existing_node import ExistingNode, build_existing_nodes, build_node_domains
 from shared.decide.scheduling.nodes.node_pool_limits import compute_remaining_limits
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
@@ -139,7 +140,15 @@ class SchedulingProblem:
             topology=self.topology,
             options=self.options,
             is_over=is_over,
+            committed_capacity=self._committed_capacity,
         )
+
+    @cached_property
+    def _committed_capacity(self) -> CommittedCapacity | None:
+        """What is left of commitments next to the staying nodes; None if there are none."""
+        ledger = self._cluster_state.commitment_ledger
+        remaining = ledger.compute_remaining(self.staying_nodes) if ledger is not None else None
+        return CommittedCapacity(remaining) if remaining is not None and remaining.has_rest() else None
 
     @property
     def _type_indexes(self) -> Mapping[str, InstanceTypeIndex]:
@@ -174,7 +183,7 @@ class SchedulingProblem:
     @cached_property
     def _limit_prices(self) -> LimitPrices | None:
         """The prices of nodes for limits in USD per hour; None if there are no such limits."""
-        return find_limit_prices(self.cluster, self.options.money)
+        return find_limit_prices(self._cluster_state, self.options.money)
 
 
 def build_problem(

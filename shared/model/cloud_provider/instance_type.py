@@ -8,6 +8,7 @@ from shared.model.core.labels import PLACEMENT_GROUP
 from shared.model.core.metadata import Pairs
 from shared.model.core.requirements import Requirements
 from shared.model.core.resources import MEMORY, Resources, build_resources
+from shared.model.ec2.commitments import Commitments
 
 
 class Offering(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
@@ -96,6 +97,8 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     """When the catalog was built; None: when it was priced."""
     observed_memory: tuple[ObservedMemory, ...] = msgspec.field(default=(), name="seen")
     """Sorted by instance type, then image."""
+    commitments: Commitments | None = None
+    """Savings Plans and Reserved Instances of the account; None: not read."""
 
     def get_instance_types(self, node_class: str, node_pool: str = "") -> tuple[InstanceType, ...]:
         """Return the instance types for *node_pool*, else for *node_class*, else the unchanged ones."""

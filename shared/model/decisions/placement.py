@@ -4,7 +4,6 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from shared.model.core.formatting import format_usd_per_hour
 from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Resources
 from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy
@@ -66,12 +65,15 @@ class CheapestOffering(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Id of the capacity reservation that the offering uses; "" if none."""
     interruption_usd_per_hour: float = 0.0
     """The part of the price that is the expected cost of interruptions."""
+    commitments: tuple[str, ...] = ()
+    """Ids of the Savings Plans and Reserved Instances that pay for the node, in the order of AWS."""
+    list_usd_per_hour: float = 0.0
+    """On-demand price, if commitments pay; *price_usd_per_hour* is what the node adds to the bill then."""
 
-    def format_price(self) -> str:
-        """Return the price, and the expected cost of interruptions in it, as text."""
-        price = format_usd_per_hour(self.price_usd_per_hour)
-        surcharge = format_usd_per_hour(self.interruption_usd_per_hour)
-        return f"{price}, with {surcharge} for interruptions" if self.interruption_usd_per_hour else price
+    @property
+    def full_usd_per_hour(self) -> float:
+        """The price without commitments."""
+        return self.list_usd_per_hour if self.commitments else self.price_usd_per_hour
 
 
 class NewNodeClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,3 +151,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     def price_usd_per_hour(self) -> float:
         """Total price of the new nodes, each at its cheapest offering."""
         return sum(node.cheapest.price_usd_per_hour for node in self.new_nodes)
+
+    @property
+    def list_usd_per_hour(self) -> float:
+        """The same without commitments."""
+        return sum(node.cheapest.full_usd_per_hour for node in self.new_nodes)

@@ -20,6 +20,11 @@ _MAX_USD_PER_HOUR: Final = 1e6
 LimitPriceKind: TypeAlias = Literal["marginal", "list"]
 
 
+def format_scope(scope: str) -> str:
+    """Return the name of what a limit applies to: of a NodePool, or of the cluster."""
+    return "the cluster" if scope == CLUSTER_SCOPE else f"NodePool {scope}"
+
+
 class MoneyPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The limit of the cluster, and how nodes count against limits in USD per hour."""
 

@@ -12,9 +12,11 @@ import pytest
 import yaml
 
 from cli.aws.account_api import AccountApis, build_account_apis
+from cli.inputs.commitments import read_commitments
 from cli.main import main
 from shared.aws.clients import Clients
 from shared.errors import Unreachable
+from shared.store.commitments import decode_commitments
 from sim.aws_http.server import EmbeddedAws
 from sim.cloud.cloud import Cloud
 from sim.cloud.in_process_aws import CloudPricing
@@ -22,6 +24,7 @@ from sim.time.virtual_clock import Clock
 from tests.support.cli.cli_objects import CATALOGUE
 from tests.unit.cli.planning.test_catalog_source import NODE_CLASS
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -235,4 +238,16 @@ def test_unavailable_offering_is_shown_as_not_available(tmp_path: Path, capsys: 
 def test_missing_action_lists_the_available_actions(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         run_catalog()
-    assert "which ACTION? build, prices or show" in capsys.readouterr().err
+    assert "which ACTION? build, prices, commitments or show" in capsys.readouterr().err
+
+
+def test_commitments_are_checked_and_written_as_the_functions_read_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "commitments.json"
+    assert main(["catalog", "commitments", str(EXAMPLES / "commitments.yaml"), "-o", str(output)]) == 0
+    assert "2 Savings Plans, 2 purchases of Reserved Instances" in capsys.readouterr().err
+    assert decode_commitments("F", output.read_bytes()) == read_commitments(str(EXAMPLES / "commitments.yaml"))
+    (tmp_path / "bad.yaml").write_text("savingsPlans: [{id: a}]")
+    assert main(["catalog", "commitments", str(tmp_path / "bad.yaml"), "-o", "-"]) == 1
+    assert "bad.yaml:1: savingsPlans[0] (a): " in capsys.readouterr().err

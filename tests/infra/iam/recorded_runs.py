@@ -41,6 +41,7 @@ IMAGE_PARAMETER: Final = "/images/golden"
 COMPLETE_SETTINGS: Final = ACTIVE_SETTINGS | {
     "feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
     "kms-keys": KEY,
+    "commitments": "account",
     "reaction": "watch",
     "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs",
     "ssm-parameters": IMAGE_PARAMETER,

@@ -14,6 +14,7 @@ from shared.decide.disruption.savings.savings_duration import MAX_SAVINGS_DURATI
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup
 from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.decisions.disruption_verdict import KeptVerdict
+from shared.model.decisions.offering_text import format_offering
 from shared.model.decisions.placement import NewNodeClaim
 from shared.model.kubernetes.pod import Pod
 
@@ -161,11 +162,8 @@ class ConsolidationContext:
     ) -> ProposedCommand:
         """Return a proposed command that replaces *targets* with *new_nodes*; *moves*: nodes of their pods."""
         price = sum_prices(targets)
-        offering = new_nodes[0].cheapest
         new_nodes_text = (
-            f"{offering.instance_type} {offering.capacity_type} in {offering.zone} ({offering.format_price()})"
-            if len(new_nodes) == 1
-            else f"{len(new_nodes)} cheaper nodes"
+            format_offering(new_nodes[0].cheapest) if len(new_nodes) == 1 else f"{len(new_nodes)} cheaper nodes"
         )
         return ProposedCommand(
             method="SingleNode" if len(targets) == 1 else "MultiNode",

@@ -98,7 +98,11 @@ class DriftReplacement:
         unplannable_pods = [name for pod in candidate.state.pods if (name := pod.name) in self._setup.unplannable_pods]
         open_nodes = [node for node in simulation.packing.open_nodes[open_count_before:] if node.pods]
         reservation_manager = self._replacement_finder.copy_reservation_manager()
-        results = [self._replacement_finder.find_at_any_price(node, reservation_manager) for node in open_nodes]
+        committed_type = candidate.instance_type if candidate.is_committed else ""
+        results = [
+            self._replacement_finder.find_at_any_price(node, reservation_manager, "" if position else committed_type)
+            for position, node in enumerate(open_nodes)
+        ]
         replacements = [replacement for replacement in results if isinstance(replacement, Replacement)]
         if unplaced_classes or unplannable_pods or len(replacements) < len(results):
             simulation.roll_back()

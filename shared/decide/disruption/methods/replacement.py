@@ -46,11 +46,27 @@ class ReplacementFinder:
         return ReservationManager(remaining=dict(self._reservation_manager.remaining))
 
     def find_at_any_price(
-        self, node: OpenNodeClaim, reservation_manager: ReservationManager
+        self, node: OpenNodeClaim, reservation_manager: ReservationManager, committed_type: str = ""
     ) -> Replacement | ReplacementRefusal:
-        """Return a replacement for *node* at any price (drift)."""
+        """Return a replacement for *node* at any price (drift).
+
+        If commitments pay for the replaced node, *committed_type* is its instance type: the replacement has the same
+        type on demand if possible, so that it uses these commitments.
+        """
+        if committed_type and not node.state.min_value_requirements:
+            committed_replacement = self._find_committed(node, committed_type)
+            if isinstance(committed_replacement, Replacement):
+                return committed_replacement
         node_requirements, mask = self._hold_reservations(node, reservation_manager)
         return self._build_replacement(node, node_requirements, mask)
+
+    def _find_committed(self, node: OpenNodeClaim, instance_type: str) -> Replacement | ReplacementRefusal:
+        on_demand_requirements = build_label_requirements({CAPACITY_TYPE: ON_DEMAND})
+        requirements = node.state.requirements.without((HOSTNAME,)) & on_demand_requirements
+        type_index, template = node.template.type_index, node.template
+        same_type = node.state.mask & type_index.find_by_name(_require_instance_type(instance_type))
+        mask = template.filter_fitting_types(same_type, node.used, tuple(node.ports))
+        return self._build_replacement(node, requirements, mask & type_index.find_offered(requirements))
 
     def find_cheaper(
         self,

@@ -109,8 +109,11 @@ def _find_replacements(
     if not is_drift and len(open_nodes) > 1:
         return SeveralReplacements(context).find_cheaper_nodes(targets, open_nodes)
     reservation_manager = finder.copy_reservation_manager()
+    committed_type = next((target.instance_type for target in targets if target.is_committed), "")
     results = [
-        finder.find_at_any_price(node, reservation_manager) if is_drift else finder.find_cheaper(node, targets)
-        for node in open_nodes
+        finder.find_at_any_price(node, reservation_manager, "" if position else committed_type)
+        if is_drift
+        else finder.find_cheaper(node, targets)
+        for position, node in enumerate(open_nodes)
     ]
     return [replacement for replacement in results if isinstance(replacement, Replacement)]

@@ -76,6 +76,10 @@ class BalancedEvaluator:
 
         *receivers*: names of the existing nodes that receive their pods.
         """
+        committed_names = sorted(target.name for target in targets if target.is_committed and not target.is_empty())
+        if committed_names:
+            message = f"Savings Plans or Reserved Instances pay for {committed_names[0]}: removing it saves nothing"
+            return ReplacementRefusal(reason="Committed", message=message)
         price_usd_per_hour = sum(candidate.price_usd_per_hour for candidate in targets)
         for name in sorted({candidate.pool.name for candidate in targets}):
             refusal = _check_thresholds(self._annotations[name], savings_usd_per_hour, price_usd_per_hour)

@@ -23,7 +23,14 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import LIMIT_USD, NODECLASS, NODEPOOL
 from shared.model.core.resources import NODES, USD_PER_HOUR, Resources, build_resources, format_amount, sum_resources
 from shared.model.ec2.fleet import FleetRequest
-from shared.model.karpenter.money_limit import CLUSTER_SCOPE, NO_CLUSTER_LIMIT, MoneyPolicy, has_limits, list_limits
+from shared.model.karpenter.money_limit import (
+    CLUSTER_SCOPE,
+    NO_CLUSTER_LIMIT,
+    MoneyPolicy,
+    format_scope,
+    has_limits,
+    list_limits,
+)
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.state.cluster_state import ClusterState
 from shared.state.state_node import compute_pool_usage
@@ -187,7 +194,7 @@ def build_limit_accounts(
 
 def describe_exceeded_limit(account: LimitAccount, resource_name: str, max_capacity: Resources) -> str:
     """Return why a launch that would exceed the limit of *resource_name* is refused, with the fix for USD."""
-    scope = "the cluster" if account.pool == CLUSTER_SCOPE else f"NodePool {account.pool}"
+    scope = format_scope(account.pool)
     if resource_name != USD_PER_HOUR:
         return f"{scope} would exceed its limit of {resource_name}"
     limit, price, remaining = (

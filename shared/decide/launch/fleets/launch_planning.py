@@ -134,7 +134,7 @@ class _LaunchPlanner:
         cluster = cluster_state.snapshot
         self.launches: list[LaunchInstances] = []
         self.unlaunchable: list[Unlaunchable] = []
-        self._limit_prices = find_limit_prices(cluster, policy.money)
+        self._limit_prices = find_limit_prices(cluster_state, policy.money)
         self.limit_accounts = build_limit_accounts(
             cluster_state, policy.limit_reservations, policy.money, self._limit_prices
         )

@@ -4,7 +4,7 @@ The price of a node is that of its offering and of its volumes. Volumes are thos
 default ones of the AMI family; a volume without a size has the size of its image, which is not known, and counts as 0.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -25,8 +25,14 @@ from shared.state.state_node import StateNode, compute_pool_usage
 class LimitPrices:
     """Prices of offerings and of existing nodes."""
 
-    def __init__(self, cluster: ClusterSnapshot, policy: MoneyPolicy) -> None:
-        """Index the node classes of *cluster*; *policy* selects marginal or list prices."""
+    def __init__(
+        self, cluster: ClusterSnapshot, policy: MoneyPolicy, covered_parts: Mapping[str, float] | None = None
+    ) -> None:
+        """Index the node classes of *cluster*; *policy* selects marginal or list prices.
+
+        *covered_parts*: by node, the part of its price that commitments pay.
+        """
+        self._covered_parts = covered_parts or {}
         self._uses_list_price = policy.prices == "list"
         self._price_list = PriceList(cluster.catalog)
         self._volume_price_by_class = {
@@ -47,19 +53,29 @@ class LimitPrices:
 
     def get_price(self, instance_type: InstanceType, offering: Offering, node_class: str) -> int:
         """Return the price of a node with *offering*."""
-        list_prices = [
-            other.price_usd_per_hour for other in instance_type.offerings if other.capacity_type == ON_DEMAND
-        ]
-        usd_per_hour = max(list_prices) if self._uses_list_price and list_prices else offering.billed_usd_per_hour
+        usd_per_hour = offering.billed_usd_per_hour
+        if self._uses_list_price:
+            list_prices = (
+                other.price_usd_per_hour for other in instance_type.offerings if other.capacity_type == ON_DEMAND
+            )
+            usd_per_hour = max(list_prices, default=usd_per_hour)
         return convert_to_micro_usd(usd_per_hour) + self.get_volume_price(node_class)
 
     def get_node_price(self, state: StateNode) -> int:
-        """Return the current price of an existing node; only that of its volumes if its offering is unknown."""
+        """Return the current price of an existing node; only that of its volumes if its offering is unknown.
+
+        What commitments pay for does not count as a marginal price.
+        """
         node_class = state.claim.node_class.name if state.claim is not None else ""
         offering = self._price_list.find_offering(state.meta, node_class)
         instance_type = self._price_list.find_type(state.meta, node_class)
         if offering is None or instance_type is None:
             return self.get_volume_price(node_class)
+        if not self._uses_list_price and self._covered_parts.get(state.name) and not offering.is_overlaid:
+            uncovered_part = 1 - self._covered_parts[state.name]
+            offering = msgspec.structs.replace(
+                offering, price_usd_per_hour=offering.price_usd_per_hour * uncovered_part
+            )
         return self.get_price(instance_type, offering, node_class)
 
     def compute_usage(self, states: Iterable[StateNode], scope: str) -> Resources:
@@ -89,7 +105,7 @@ class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
 def measure_limit_usage(cluster_state: ClusterState, policy: MoneyPolicy) -> tuple[LimitUsage, ...]:
     """Return the usage of each limit in USD per hour: of the cluster, then of NodePools by name."""
     cluster = cluster_state.snapshot
-    limit_prices = find_limit_prices(cluster, policy)
+    limit_prices = find_limit_prices(cluster_state, policy)
     if limit_prices is None:
         return ()
     limits = {} if policy.cluster_limit is None else {CLUSTER_SCOPE: policy.cluster_limit}
@@ -113,9 +129,10 @@ def _list_default_devices(node_class: EC2NodeClass) -> tuple[BlockDevice, ...]:
     return () if family is None else family.default_devices
 
 
-def find_limit_prices(cluster: ClusterSnapshot, policy: MoneyPolicy) -> LimitPrices | None:
+def find_limit_prices(cluster_state: ClusterState, policy: MoneyPolicy) -> LimitPrices | None:
     """Return the prices if the cluster or one of its NodePools has a limit in USD per hour, else None."""
+    cluster = cluster_state.snapshot
     has_limit = policy.cluster_limit is not None or any(
         USD_PER_HOUR in list_limits(pool) for pool in cluster.node_pools
     )
-    return LimitPrices(cluster, policy) if has_limit else None
+    return LimitPrices(cluster, policy, cluster_state.covered_parts) if has_limit else None

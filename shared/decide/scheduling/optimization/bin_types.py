@@ -7,11 +7,7 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.scheduling.instance_types.instance_type_index import (
-    WITHOUT_RESERVED,
-    OfferingKind,
-    get_offering_kind,
-)
+from shared.decide.scheduling.instance_types.instance_type_index import OfferingKind, get_offering_kind
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.instance_types.price_list import PricedInstanceType
 from shared.decide.scheduling.instance_types.resource_index import Bits, ResourceIndex, build_bits
@@ -19,6 +15,7 @@ from shared.decide.scheduling.optimization.items import Item, build_zone_require
 from shared.decide.scheduling.optimization.linear_programming.simplex import Amounts
 from shared.decide.scheduling.packing.launchable_templates import LaunchableTemplates
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
+from shared.model.core.requirements import Requirements
 from shared.model.core.resources import Vector
 
 MEMORY_WEIGHTS: Final = tuple(2.0**power for power in (-4, -2, -1, -0.5, 0, 0.5, 1, 2, 4))
@@ -33,7 +30,6 @@ CPU_MILLI_PER_CORE: Final = 1000
 MEMORY_BYTES_PER_CORE: Final = 4 << 30
 NODE_HANDLING_COST_RATIO: Final = 0.1
 """Each additional node costs this share of the price of one core with its usual memory."""
-"""Excludes reserved capacity, which is used before anything is launched."""
 MAX_SCANS: Final = 40
 """Maximum number of different sets of instance types that are scanned."""
 
@@ -87,13 +83,16 @@ class BinTypeFinder:
         extra_costs: Amounts,
         scale: Amounts,
         items: list[Item],
-        type_masks: list[Mask],
+        supply: tuple[list[Mask], Requirements],
     ) -> None:
-        """Find the bin types; by template, *extra_costs* has a node's extra costs, *type_masks* its instance types.
+        """Find the bin types; by template, *extra_costs* has a node's extra costs.
+
+        *supply*: the instance types by template, and the requirements on their offerings.
 
         *items* are in the order of their bits.
         """
-        self._templates, self._extra_costs, self._scale, self._type_masks = templates, extra_costs, scale, type_masks
+        self._templates, self._extra_costs, self._scale = templates, extra_costs, scale
+        self._type_masks, self._offering_requirements = supply
         self._kinds_by_state: dict[NarrowedTemplate, frozenset[OfferingKind]] = {}
         self._total_need = tuple(
             sum(item.count * amount for item, amount in zip(items, amounts, strict=True))
@@ -238,7 +237,7 @@ class BinTypeFinder:
     def _list_undominated(self, number: int, state: NarrowedTemplate) -> Iterator[PricedInstanceType]:
         """Yield the types, the cheapest first, for which no cheaper type has as much of all resources."""
         mask, cheaper_types = state.mask & self._type_masks[number], 0
-        price_list = self._templates[number].type_index.get_price_list(state.requirements & WITHOUT_RESERVED)
+        price_list = self._templates[number].type_index.get_price_list(state.requirements & self._offering_requirements)
         for priced in price_list.list_types(mask):
             if not cheaper_types & self._find_larger_types(number, priced.bit):
                 yield priced

@@ -8,9 +8,12 @@ maximum number of equal pods per node. All other constraints are checked by the 
 
 from collections.abc import Iterable, Sequence
 from operator import ge
+from typing import Final
 
 import msgspec
 
+from shared.decide.scheduling.instance_types.instance_type_index import WITHOUT_RESERVED
+from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.instance_types.resource_index import Bits, ResourceIndex
 from shared.decide.scheduling.nodes.node_pool_limits import filter_types_within_limits
 from shared.decide.scheduling.optimization.bin_types import (
@@ -25,6 +28,19 @@ from shared.decide.scheduling.optimization.linear_programming.simplex import Amo
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.node_costs import list_extra_costs
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.model.core.requirements import Requirements
+
+
+class SupplyFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """The offerings of a packing problem."""
+
+    requirements: Requirements = WITHOUT_RESERVED
+    """Requirements on offerings. Reserved capacity is used before anything is launched."""
+    type_masks: tuple[Mask, ...] = ()
+    """By template, the instance types; empty: all."""
+
+
+ALL_SUPPLY: Final = SupplyFilter()
 
 
 class PackingProblem(msgspec.Struct, kw_only=True, eq=False):
@@ -60,16 +76,19 @@ def build_packing_problem(
     closed: frozenset[int] = frozenset(),
     *,
     everywhere: bool = False,
+    supply: SupplyFilter = ALL_SUPPLY,
 ) -> PackingProblem:
     """Return the packing problem of those *classes* that can be modeled.
 
     Templates in *closed* are not used, and neither are instance types that exceed the limits of their NodePool. With
-    *everywhere*, each zone gets at least one pod of a class that is spread over zones.
+    *everywhere*, each zone gets at least one pod of a class that is spread over zones. *supply* restricts offerings.
     """
     type_masks = [
         filter_types_within_limits(packing.remaining_limits, template, template.initial_state.mask)
         for template in packing.templates
     ]
+    if supply.type_masks:
+        type_masks = [mask & allowed for mask, allowed in zip(type_masks, supply.type_masks, strict=True)]
     items = build_items(
         packing, classes, closed | {number for number, mask in enumerate(type_masks) if not mask}, everywhere=everywhere
     )
@@ -77,15 +96,17 @@ def build_packing_problem(
     for item in items:
         item.scaled_need = scale_amounts(item.pods.request_vector, scale)
     items.sort(key=lambda item: (item.size, item.class_number, item.zone))
-    bin_type_finder = BinTypeFinder(packing.templates, list_extra_costs(packing), scale, items, type_masks)
-    supply = _drop_dominated(
+    bin_type_finder = BinTypeFinder(
+        packing.templates, list_extra_costs(packing), scale, items, (type_masks, supply.requirements)
+    )
+    bin_supply = _drop_dominated(
         [(bin_type, bin_type_finder.find_accepted_items(bin_type)) for bin_type in bin_type_finder.bin_types]
     )
     return PackingProblem(
         items=items,
         resource_index=bin_type_finder.resource_index,
-        bin_types=[bin_type for bin_type, _ in supply],
-        accepted_items=[accepted_items for _, accepted_items in supply],
+        bin_types=[bin_type for bin_type, _ in bin_supply],
+        accepted_items=[accepted_items for _, accepted_items in bin_supply],
     )
 
 

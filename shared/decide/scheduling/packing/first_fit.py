@@ -55,6 +55,7 @@ class FirstFitPacking(NewNodePlacement, kw_only=True, eq=False):
             is_over=self.is_over,
             is_timed_out=self.is_timed_out,
             launchable_templates=self.launchable_templates,
+            committed_capacity=self.committed_capacity,
             satisfying_nodes=self.satisfying_nodes,
         )
 

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.nodes.commitment_manager import CommittedCapacity
 from shared.decide.scheduling.nodes.existing_node import ExistingNode
 from shared.decide.scheduling.nodes.node_pool_limits import (
     RemainingLimits,
@@ -53,6 +54,8 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
     """For each template: the preferred instance types of a new node; empty: no preference."""
     is_over: Callable[[], bool] | None = None
     """Return whether the deadline has passed; called periodically."""
+    committed_capacity: CommittedCapacity | None = None
+    """What is left of commitments before the plan; None: there are none."""
     is_timed_out: bool = False
     """Whether the deadline had passed at the last check."""
     node_trials: int = 0

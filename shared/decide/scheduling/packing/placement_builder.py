@@ -9,6 +9,7 @@ import msgspec
 
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
 from shared.decide.scheduling.instance_types.price_list import PricedInstanceType
+from shared.decide.scheduling.nodes.commitment_manager import CommitmentManager, CommittedNode
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
@@ -47,6 +48,8 @@ class NodeClaimFinalizer:
     def __init__(self, packing: FirstFitPacking, cluster: ClusterSnapshot, pods: Mapping[str, Pod], axes: Axes) -> None:
         """Start with all remaining capacity of the reservations."""
         self._reservation_manager, self._options = build_reservation_manager(packing, cluster), packing.options
+        committed_capacity = packing.committed_capacity
+        self._commitment_manager = committed_capacity.start_plan() if committed_capacity is not None else None
         self._pods, self._axes = pods, axes
         self._used_names = frozenset(claim.name for claim in cluster.node_claims)
         self._cached_final_claims: dict[tuple[NarrowedTemplate, Mask], FinalNodeClaim | TemplateRefusal] = {}
@@ -72,6 +75,8 @@ class NodeClaimFinalizer:
         )
 
     def _get_final_claim(self, node: OpenNodeClaim) -> FinalNodeClaim | TemplateRefusal:
+        if self._commitment_manager is not None:
+            return self._build_covered_claim(node, self._commitment_manager)
         key = (node.state, node.mask)
         if key not in self._cached_final_claims:
             node_requirements = node.state.requirements.without((HOSTNAME,))
@@ -84,8 +89,25 @@ class NodeClaimFinalizer:
             )
         return self._cached_final_claims[key]
 
+    def _build_covered_claim(
+        self, node: OpenNodeClaim, commitment_manager: CommitmentManager
+    ) -> FinalNodeClaim | TemplateRefusal:
+        """Build the claim of *node*, which commitments pay for if that makes it cheaper."""
+        type_index, node_requirements = node.template.type_index, node.state.requirements.without((HOSTNAME,))
+        mask = node.mask & type_index.find_offered(node_requirements)
+        if self._reservation_manager.remaining and type_index.list_reservation_ids(node_requirements, node.mask):
+            node_requirements, mask = self._reservation_manager.reserve(node, node_requirements)
+        committed_node = commitment_manager.reserve_commitments(node, node_requirements, mask)
+        if committed_node is None:
+            return self._build_final_claim(node, node_requirements, mask)
+        return self._build_final_claim(node, committed_node.requirements, committed_node.mask, committed_node)
+
     def _build_final_claim(
-        self, node: OpenNodeClaim, node_requirements: Requirements, mask: Mask
+        self,
+        node: OpenNodeClaim,
+        node_requirements: Requirements,
+        mask: Mask,
+        committed_node: CommittedNode | None = None,
     ) -> FinalNodeClaim | TemplateRefusal:
         type_index, template = node.template.type_index, node.template
         priced_types, max_instance_types = (
@@ -108,7 +130,7 @@ class NodeClaimFinalizer:
             requirements=final_requirements,
             encoded_requirements=encode_requirements(final_requirements),
             type_names=tuple([priced_type.name for priced_type in priced_types]),
-            cheapest_offering=_build_cheapest_offering(priced_types[0]),
+            cheapest_offering=_build_cheapest_offering(priced_types[0], committed_node),
             daemons=compute_min_resources(group.requests for group in template.daemon_overheads if group.mask & mask),
         )
 
@@ -151,8 +173,17 @@ def build_placement(
     )
 
 
-def _build_cheapest_offering(priced: PricedInstanceType) -> CheapestOffering:
+def _build_cheapest_offering(priced: PricedInstanceType, committed_node: CommittedNode | None) -> CheapestOffering:
     offering = priced.offering
+    if committed_node is not None:
+        return CheapestOffering(
+            instance_type=priced.name,
+            zone=offering.zone,
+            capacity_type=offering.capacity_type,
+            price_usd_per_hour=committed_node.price_usd_per_hour,
+            list_usd_per_hour=committed_node.on_demand_usd_per_hour,
+            commitments=committed_node.coverage.commitment_ids,
+        )
     return CheapestOffering(
         instance_type=priced.name,
         zone=offering.zone,

@@ -63,18 +63,29 @@ def compute_node_costs(packing: FirstFitPacking) -> float:
 
     The cost is infinite if a node has no offering left.
 
-    Reserved capacity has its own price for as many nodes as the reservation has units, in the order of opening.
+    Reserved capacity has its own price for as many nodes as the reservation has units, in the order of opening. So has
+    what is left of commitments.
     """
     extra_costs = dict(zip(packing.templates, list_extra_costs(packing), strict=True))
     reservation_manager = (
         build_reservation_manager(packing, packing.topology.cluster) if has_reserved_offerings(packing) else None
     )
+    committed_capacity = packing.committed_capacity
+    commitment_manager = committed_capacity.start_plan() if committed_capacity is not None else None
     total_cost = 0.0
     for node in packing.open_nodes:
         if node.pods:
             requirements, mask, type_index = node.state.requirements, node.mask, node.template.type_index
             if reservation_manager is not None and type_index.list_reservation_ids(requirements, mask):
                 requirements, mask = reservation_manager.reserve(node, requirements)
+            committed_node = (
+                commitment_manager.reserve_commitments(node, requirements, mask)
+                if commitment_manager is not None
+                else None
+            )
+            if committed_node is not None:
+                total_cost += extra_costs[node.template] + committed_node.price_usd_per_hour
+                continue
             priced_type = type_index.find_cheapest(requirements, mask)
             total_cost += extra_costs[node.template] + (
                 inf if priced_type is None else priced_type.offering.price_usd_per_hour

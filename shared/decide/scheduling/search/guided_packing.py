@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.nodes.commitment_manager import CommitmentManager
 from shared.decide.scheduling.nodes.node_pool_limits import filter_affordable_types, widen_types
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.optimization.bin_types import BinType
@@ -83,6 +84,33 @@ class GuidedPacking:
             }
             problem = build_packing_problem(self._packing, classes, frozenset(self._closed_templates))
             solution = solve_packing_problem(problem, effort=RETRY_EFFORT_STEPS)[0]
+
+    def open_covered_nodes(
+        self,
+        classes: list[PodEquivalenceClass],
+        problem: PackingProblem,
+        solution: PackingSolution,
+        commitment_manager: CommitmentManager,
+    ) -> None:
+        """Open the nodes of *solution* for which commitments pay nearly all, and place the pods that they are for.
+
+        What they pay is used up in *commitment_manager*.
+        """
+        slots: dict[int, list[tuple[int, int]]] = {}
+        for selected in solution.selected_patterns:
+            bin_type = problem.bin_types[selected.pattern.bin_type]
+            type_index = self._packing.templates[bin_type.template].type_index
+            for _ in range(selected.count):
+                if not commitment_manager.reserve_type(type_index, bin_type.bit, bin_type.zone):
+                    break
+                number = self._open_bin(
+                    bin_type, is_zonal=any(problem.items[item].zone for item, _ in selected.pattern.pods)
+                )
+                if number is None:
+                    break
+                for item, count in selected.pattern.pods:
+                    slots.setdefault(item, []).append((number, count))
+        self._place_on_planned_nodes(classes, problem, slots)
 
     def widen_nodes(self) -> None:
         """Let each node be any instance type that holds its pods and costs little more than the cheapest that does."""

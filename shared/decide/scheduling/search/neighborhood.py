@@ -163,7 +163,7 @@ class Neighborhood:
             packing.relaxed_preferences += placed_count * self._stages[aim]
 
     def _compute_trial_cost(self) -> float:
-        if self._has_reserved_offerings:
+        if self._has_reserved_offerings or self._packing.committed_capacity is not None:
             return compute_node_costs(self._packing)
         open_nodes = self._packing.open_nodes
         changed_nodes = {

@@ -7,7 +7,11 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from shared.decide.scheduling.optimization.packing_problem import PackingProblem, build_packing_problem
+from shared.decide.scheduling.optimization.packing_problem import (
+    PackingProblem,
+    SupplyFilter,
+    build_packing_problem,
+)
 from shared.decide.scheduling.optimization.solver import PackingSolution, solve_packing_problem
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.node_costs import compute_placement_cost
@@ -33,6 +37,8 @@ STEPS_PER_CLASS: Final = 10
 """... and this number of steps per pod class."""
 GOOD_COST_RATIO: Final = 1.04
 """A plan that costs at most this ratio of the lower bound is not improved further."""
+COMMITTED_EFFORT_STEPS: Final = 8_000
+"""Effort of a packing problem for the instance types of one tier of commitments."""
 MAX_SMALL_BATCH_PODS: Final = 30
 """A batch with fewer pods that is cheaper than `MAX_SMALL_BATCH_USD_PER_HOUR` is small: see `Acceptance`."""
 MAX_SMALL_BATCH_USD_PER_HOUR: Final = 1.0
@@ -174,6 +180,7 @@ def _build_further_plans(plan_start: PlanStart) -> tuple[list[Plan], float]:
                 plans.append(_build_guided_plan(plan_start, problem, variation))
             else:
                 plans.append(_build_capped_plan(plan_start, variation))
+    plans += _build_committed_plans(plan_start)
     return plans, first_solution.lower_bound if covers_all_pods else 0.0
 
 
@@ -190,6 +197,29 @@ def _build_guided_plan(plan_start: PlanStart, problem: PackingProblem, solution:
     plan = complete_plan(fork, unplaced_classes)
     guided_packing.widen_nodes()
     return plan
+
+
+def _build_committed_plans(plan_start: PlanStart) -> list[Plan]:
+    """Return a plan that uses what is left of commitments before other capacity; none without commitments.
+
+    The packing problem is solved for the instance types of each tier of commitments, and then for the other pods.
+    """
+    if plan_start.packing.committed_capacity is None or plan_start.packing.is_late():
+        return []
+    fork, unplaced_classes = plan_start.fork_with_existing_filled()
+    guided_packing, commitment_manager = GuidedPacking(fork), plan_start.packing.committed_capacity.start_plan()
+    for tier in commitment_manager.list_tiers(fork.templates):
+        supply = SupplyFilter(requirements=tier.requirements, type_masks=tier.type_masks)
+        problem = build_packing_problem(fork, unplaced_classes, supply=supply)
+        if problem.bin_types:
+            solution = solve_packing_problem(problem, effort=COMMITTED_EFFORT_STEPS)[0]
+            guided_packing.open_covered_nodes(unplaced_classes, problem, solution, commitment_manager)
+    problem = build_packing_problem(fork, unplaced_classes)
+    guided_packing.follow_solution(unplaced_classes, problem, solve_packing_problem(problem)[0])
+    fork.target_types = select_types_up_to(fork, REMAINDER_CPU_CAP_MILLI)
+    plan = complete_plan(fork, unplaced_classes)
+    guided_packing.widen_nodes()
+    return [plan]
 
 
 def _build_segregated_plan(plan_start: PlanStart) -> Plan:

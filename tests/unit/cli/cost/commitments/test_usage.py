@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.cost.commitments.document import CommitmentsDocument, parse_commitments
 from cli.cost.commitments.page import LIMITS_OF_KNOWLEDGE
-from cli.cost.commitments.usage import compute_commitment_usage
+from cli.cost.commitments.usage import CommitmentUsage, compute_commitment_usage, convert_document
 from cli.main import main
 from shared.report.costs.cost_ledger import ONE_HOUR, CostLedger
 from shared.report.costs.daily_report import build_daily_report
 from shared.report.costs.ledger_store import COSTS_PREFIX, LEDGER_KEY
 from shared.report.costs.node_lifetimes import NodeLifetime
+from shared.store.commitments import CommitmentsDocument, parse_commitments
 
 Out = pytest.CaptureFixture[str]
 DAY = datetime(2026, 11, 22, tzinfo=UTC)
@@ -50,6 +50,10 @@ def make_document(*plans: dict[str, Any], reserved: tuple[dict[str, Any], ...] =
     return parse_commitments("F", {"savingsPlans": list(plans), "reservedInstances": list(reserved)})
 
 
+def compute_usage(document: CommitmentsDocument, ledger: CostLedger) -> CommitmentUsage:
+    return compute_commitment_usage(convert_document(document, ledger), ledger)
+
+
 def make_plan(usd_per_hour: float, *rates: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {"id": "sp", "type": "Compute", "usdPerHour": usd_per_hour, "end": END, "rates": list(rates)} | changes
 
@@ -66,7 +70,7 @@ def test_savings_plan_covers_the_higher_savings_percentage_first() -> None:
         make_lifetime("m", "m5.24xlarge", 10.0), *(make_lifetime(f"r{n}", "r5.4xlarge", 1.0) for n in range(4)), hours=1
     )
     rates = ({"instanceType": "m5.24xlarge", "usdPerHour": 8.2}, {"instanceFamily": "r5", "discountPercent": 30})
-    [hour] = compute_commitment_usage(make_document(make_plan(6.9, *rates)), ledger).hours
+    [hour] = compute_usage(make_document(make_plan(6.9, *rates)), ledger).hours
     assert [hour.covered_usd, hour.uncovered_usd] == pytest.approx([9.0, 5.0])
     assert [hour.committed_usd, hour.unused_usd] == pytest.approx([6.9, 0.0])
 
@@ -74,7 +78,7 @@ def test_savings_plan_covers_the_higher_savings_percentage_first() -> None:
 def test_reserved_instance_covers_half_of_an_instance_of_twice_its_size() -> None:
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/apply_ri.html: a t2.medium covers 50 % of a t2.large
     reserved = make_reserved(instanceType="t2.medium", usdPerHour=0.03)
-    usage = compute_commitment_usage(
+    usage = compute_usage(
         make_document(reserved=(reserved,)), make_ledger(make_lifetime("a", "t2.large", 0.1), hours=1)
     )
     assert usage.hours[0].covered_usd == pytest.approx(0.05)
@@ -91,7 +95,7 @@ def test_hour_of_a_reserved_instance_is_shared_by_instances_that_run_at_the_same
     # m4.xlarge for an hour, and for 15 minutes each
     lifetimes = [make_lifetime(name, "m4.xlarge", 0.2, ended=DAY + timedelta(minutes=minutes)) for name in "abcd"]
     document = make_document(reserved=(make_reserved(instanceType="m4.xlarge"),))
-    [hour] = compute_commitment_usage(document, make_ledger(*lifetimes, hours=1)).hours
+    [hour] = compute_usage(document, make_ledger(*lifetimes, hours=1)).hours
     assert hour.covered_usd == pytest.approx(covered_hours * 0.2)
     assert hour.uncovered_usd == pytest.approx(uncovered_hours * 0.2)
 
@@ -111,13 +115,13 @@ def test_hour_of_a_reserved_instance_is_shared_by_instances_that_run_at_the_same
 )
 def test_only_running_on_demand_nodes_use_commitments(changes: dict[str, Any], unused: list[float]) -> None:
     ledger = make_ledger(msgspec.structs.replace(make_lifetime("a", "m5.large", 0.1), **changes))
-    hours = compute_commitment_usage(make_document(reserved=(make_reserved(),)), ledger).hours
+    hours = compute_usage(make_document(reserved=(make_reserved(),)), ledger).hours
     assert [hour.unused_usd for hour in hours] == pytest.approx(unused)
 
 
 def test_rate_of_an_instance_type_overrides_the_discount_of_its_family() -> None:
     rates = ({"instanceType": "m5.large", "usdPerHour": 0.09}, {"instanceFamily": "m5", "discountPercent": 50})
-    usage = compute_commitment_usage(
+    usage = compute_usage(
         make_document(make_plan(1.0, *rates)), make_ledger(make_lifetime("a", "m5.large", 0.1), hours=1)
     )
     assert usage.commitments[0].used_usd == pytest.approx(0.09)
@@ -135,7 +139,7 @@ def test_rate_of_an_instance_type_overrides_the_discount_of_its_family() -> None
 )
 def test_commitment_counts_only_within_its_term(term: dict[str, Any], committed: list[float]) -> None:
     document = make_document(reserved=(make_reserved(**term),))
-    hours = compute_commitment_usage(document, make_ledger(make_lifetime("a", "m5.large", 0.1))).hours
+    hours = compute_usage(document, make_ledger(make_lifetime("a", "m5.large", 0.1))).hours
     assert [hour.committed_usd for hour in hours] == pytest.approx(committed)
     assert [hour.uncovered_usd for hour in hours] == pytest.approx([0.0 if usd else 0.1 for usd in committed])
 
@@ -145,13 +149,13 @@ def test_commitments_of_other_regions_are_named_and_not_counted() -> None:
     rates = {"instanceFamily": "m5", "discountPercent": 27}
     plan = make_plan(1.0, rates, type="EC2Instance", region="eu-west-1", instanceFamily="m5")
     document = make_document(plan, reserved=(zonal, make_reserved()))
-    usage = compute_commitment_usage(document, make_ledger(make_lifetime("a", "m5.large", 0.1)))
+    usage = compute_usage(document, make_ledger(make_lifetime("a", "m5.large", 0.1)))
     assert usage.other_regions == ("sp", "zonal")
     assert [part.id for part in usage.commitments] == ["ri"]
 
 
 def test_incomplete_hour_is_not_counted() -> None:
-    usage = compute_commitment_usage(make_document(reserved=(make_reserved(),)), make_ledger(hours=1.5))
+    usage = compute_usage(make_document(reserved=(make_reserved(),)), make_ledger(hours=1.5))
     assert [hour.hour for hour in usage.hours] == [DAY]
 
 
@@ -174,9 +178,7 @@ def test_covered_and_uncovered_are_the_on_demand_cost_and_nothing_exceeds_a_comm
     plan = make_plan(
         usd, {"instanceFamily": "c5", "discountPercent": 30}, {"instanceFamily": "m5", "discountPercent": 20}
     )
-    usage = compute_commitment_usage(
-        make_document(plan, reserved=(make_reserved(count=count),)), make_ledger(*lifetimes)
-    )
+    usage = compute_usage(make_document(plan, reserved=(make_reserved(count=count),)), make_ledger(*lifetimes))
     ran = sum(max(0.0, min(begin + duration, 2.0) - min(begin, 2.0)) * 0.1 for _, begin, duration in nodes)
     assert sum(hour.covered_usd + hour.uncovered_usd for hour in usage.hours) == pytest.approx(ran, abs=1e-6)
     assert all(-1e-9 <= hour.unused_usd <= hour.committed_usd for hour in usage.hours)

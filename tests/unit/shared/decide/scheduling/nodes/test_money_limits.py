@@ -3,14 +3,17 @@
 import pytest
 from msgspec.structs import replace
 
+from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, LIMIT_USD, NODEPOOL, ZONE
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.resources import NODES, build_resources
 from shared.model.decisions.placement import Placement, SchedulingOptions
+from shared.model.ec2.commitments import Commitments, ReservedInstances
 from shared.model.karpenter.money_limit import LimitPriceKind, MoneyPolicy, convert_to_micro_usd, find_limit_problem
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import (
+    attach_claim,
     make_cluster_snapshot,
     make_instance_type,
     make_node,
@@ -160,3 +163,19 @@ def test_high_limit_changes_no_plan() -> None:
     plain = solve(make_cluster_snapshot(*pods))
     limited = solve(make_cluster_snapshot(*pods), options=make_options(1000))
     assert limited.price_usd_per_hour == pytest.approx(plain.price_usd_per_hour)
+
+
+@pytest.mark.parametrize(("prices", "nodes"), [("marginal", 2), ("list", 1)])
+def test_running_nodes_that_commitments_pay_for_count_only_at_list_prices(prices: LimitPriceKind, nodes: int) -> None:
+    types = (make_instance_type("m5.xlarge", 4),)
+    reserved = ReservedInstances(reservation_id="ri", instance_type="m5.xlarge", count=1)
+    labels = {INSTANCE_TYPE: "m5.xlarge", ZONE: "a", CAPACITY_TYPE: "on-demand", NODEPOOL: "default"}
+    node, claim = attach_claim(make_node("running", "1", labels=labels))
+    cluster = make_cluster_snapshot(
+        *make_full_pods(3),
+        nodes=(node,),
+        node_claims=(claim,),
+        node_pools=(make_limited_pool("0.45"),),
+        catalog=Catalog(region="nowhere", instance_types=types, commitments=Commitments(reserved=(reserved,))),
+    )
+    assert count_new_nodes(solve(cluster, options=make_options(prices=prices))) == nodes

@@ -4,8 +4,9 @@
 2. Regional Reserved Instances: any zone, any size of their instance family, the smallest instances first. Sizes are
    compared by normalization factors. Some instance families have no size flexibility.
    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/apply_ri.html
-3. EC2 Instance Savings Plans, then Compute Savings Plans: the usage with the highest savings percentage first, of equal
-   percentages the usage with the lowest rate, until nothing is left of the commitment.
+3. EC2 Instance Savings Plans, then Compute Savings Plans. The plans of one kind are applied together: the combination
+   of plan and usage with the highest savings percentage first, of equal percentages the lowest rate, until nothing is
+   left of the commitments.
    https://docs.aws.amazon.com/savingsplans/latest/userguide/sp-applying.html
 
 A Reserved Instance covers an hour of usage per hour, also of several instances at the same time. A commitment can cover
@@ -13,9 +14,16 @@ a part of an instance; the rest is covered by the next commitment, or costs the 
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final
 
-from shared.model.ec2.commitments import CommitmentUse, OnDemandInstance, ReservedInstances, SavingsPlan
+from shared.model.ec2.commitments import (
+    CommitmentUse,
+    OnDemandInstance,
+    ReservedInstances,
+    SavingsPlan,
+    SavingsPlanKind,
+)
 
 _FACTORS: Final = {"nano": 0.25, "micro": 0.5, "small": 1.0, "medium": 2.0, "large": 4.0, "xlarge": 8.0}
 """Normalization factors; N xlarge has N times that of xlarge."""
@@ -26,7 +34,9 @@ _FAMILIES_WITHOUT_SIZE_FLEXIBILITY: Final = frozenset(
     )
 )
 """As the page on Reserved Instances lists them."""
-_MIN_PART: Final = 1e-9
+PLAN_KINDS: Final[tuple[SavingsPlanKind, ...]] = ("ec2-instance", "compute")
+"""In the order of application."""
+MIN_PART: Final = 1e-9
 """A smaller uncovered part of an instance is a rounding error."""
 
 
@@ -37,8 +47,9 @@ def apply_commitments(
     application = _Application(instances)
     for reservation in sorted(reserved, key=lambda item: (not item.zone, item.reservation_id)):
         application.apply_reserved(reservation)
-    for plan in sorted(plans, key=lambda item: (item.kind != "ec2-instance", item.plan_id)):
-        application.apply_plan(plan)
+    all_plans = sorted(plans, key=lambda plan: plan.plan_id)
+    for kind in PLAN_KINDS:
+        application.apply_plans([plan for plan in all_plans if plan.kind == kind])
     return application.build_use()
 
 
@@ -55,6 +66,35 @@ def get_normalization_factor(instance_type: str) -> float | None:
     return _FACTORS.get(size)
 
 
+def get_family(instance_type: str) -> str:
+    """Return the instance family, like `m5`."""
+    return instance_type.partition(".")[0]
+
+
+def get_flexible_size(reservation: ReservedInstances) -> float | None:
+    """Return the normalization factor of *reservation*; None if it covers its own instance type only."""
+    has_flexible_family = get_family(reservation.instance_type) not in _FAMILIES_WITHOUT_SIZE_FLEXIBILITY
+    return get_normalization_factor(reservation.instance_type) if has_flexible_family and not reservation.zone else None
+
+
+def get_plan_rate(plan: SavingsPlan, instance_type: str, usd_per_hour: float) -> float | None:
+    """Return the rate at which *plan* covers *instance_type* with the on-demand price *usd_per_hour*, None if never."""
+    if plan.kind == "ec2-instance" and get_family(instance_type) != plan.instance_family:
+        return None
+    rate = _index_rates(plan.rates).get(instance_type, 0.0)
+    return rate if 0 < rate < usd_per_hour else None
+
+
+def get_plan_order(plan: SavingsPlan, rate: float, usd_per_hour: float) -> tuple[float, float, str]:
+    """Return the sort key of a plan for an instance: highest savings percentage, lowest rate, plan."""
+    return -round(1 - rate / usd_per_hour, 9), rate, plan.plan_id
+
+
+@lru_cache(maxsize=64)
+def _index_rates(rates: tuple[tuple[str, float], ...]) -> dict[str, float]:
+    return dict(rates)
+
+
 class _Application:
     """The uncovered parts of the instances while commitments are applied one after the other."""
 
@@ -64,9 +104,8 @@ class _Application:
         self._used: dict[str, float] = {}
 
     def apply_reserved(self, reservation: ReservedInstances) -> None:
-        factor = get_normalization_factor(reservation.instance_type)
-        family = reservation.instance_type.partition(".")[0]
-        if reservation.zone or factor is None or family in _FAMILIES_WITHOUT_SIZE_FLEXIBILITY:
+        factor = get_flexible_size(reservation)
+        if factor is None:
             self._apply_to_usage(
                 reservation.reservation_id,
                 float(reservation.count),
@@ -74,10 +113,11 @@ class _Application:
                 lambda _: 1.0,
             )
             return
+        family = get_family(reservation.instance_type)
         sized_instances = [
             (size / factor, instance)
             for instance in self._instances
-            if instance.instance_type.partition(".")[0] == family
+            if get_family(instance.instance_type) == family
             and (size := get_normalization_factor(instance.instance_type)) is not None
         ]
         sized_instances.sort(key=lambda pair: (pair[0], pair[1].instance_id))
@@ -89,26 +129,21 @@ class _Application:
             lambda instance: units[instance.instance_id],
         )
 
-    def apply_plan(self, plan: SavingsPlan) -> None:
-        rates = dict(plan.rates)
-        family = plan.instance_family if plan.kind == "ec2-instance" else ""
+    def apply_plans(self, plans: list[SavingsPlan]) -> None:
+        """Apply *plans*, all of one kind: each combination of a plan and an instance in the order of its savings."""
+        self._used |= {plan.plan_id: 0.0 for plan in plans}
         usages = [
-            (
-                -round(1 - rates[instance.instance_type] / instance.usd_per_hour, 9),
-                rates[instance.instance_type],
-                instance,
-            )
+            (*get_plan_order(plan, rate, instance.usd_per_hour), instance.instance_id, plan, rate, instance)
+            for plan in plans
             for instance in self._instances
-            if 0 < rates.get(instance.instance_type, 0.0) < instance.usd_per_hour
-            and family in ("", instance.instance_type.partition(".")[0])
+            for rate in (get_plan_rate(plan, instance.instance_type, instance.usd_per_hour),)
+            if rate is not None
         ]
-        usages.sort(key=lambda usage: (usage[0], usage[1], usage[2].instance_id))
-        self._apply_to_usage(
-            plan.plan_id,
-            plan.commitment_usd_per_hour,
-            (instance for _, _, instance in usages),
-            lambda instance: rates[instance.instance_type],
-        )
+        usages.sort(key=lambda usage: usage[:4])
+        for *_, plan, rate, instance in usages:
+            remaining = plan.commitment_usd_per_hour - self._used[plan.plan_id]
+            used = self._apply_amount(instance, remaining, rate)
+            self._used[plan.plan_id] = min(plan.commitment_usd_per_hour, self._used[plan.plan_id] + used)
 
     def _apply_to_usage(
         self,
@@ -120,13 +155,17 @@ class _Application:
         """Spend *amount* on *instances* in this order; each costs *get_full_amount* if nothing of it is covered."""
         remaining = amount
         for instance in instances:
-            part = self._uncovered_parts[instance.instance_id]
-            full_amount = get_full_amount(instance)
-            covered_part = min(part, remaining / full_amount)
-            if covered_part > _MIN_PART:
-                self._uncovered_parts[instance.instance_id] = part - covered_part
-                remaining -= covered_part * full_amount
+            remaining -= self._apply_amount(instance, remaining, get_full_amount(instance))
         self._used[commitment_id] = min(amount, amount - remaining)
+
+    def _apply_amount(self, instance: OnDemandInstance, remaining: float, full_amount: float) -> float:
+        """Spend up to *remaining* on *instance*, which costs *full_amount* per hour; return what is spent."""
+        part = self._uncovered_parts[instance.instance_id]
+        covered_part = min(part, remaining / full_amount)
+        if covered_part <= MIN_PART:
+            return 0.0
+        self._uncovered_parts[instance.instance_id] = part - covered_part
+        return covered_part * full_amount
 
     def build_use(self) -> CommitmentUse:
         return CommitmentUse(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.decide.launch.money.commitments import apply_commitments, get_normalization_factor
 from shared.model.ec2.commitments import CommitmentUse, OnDemandInstance, ReservedInstances, SavingsPlan
+from shared.state.commitments.application import apply_commitments, get_normalization_factor
 
 TYPES = {"m5.large": 0.1, "m5.xlarge": 0.2, "m5.2xlarge": 0.4, "r5.large": 0.13, "m5.metal": 4.6}
 RATES = {"m5.large": 0.07, "m5.xlarge": 0.14, "m5.2xlarge": 0.26, "r5.large": 0.08}
@@ -79,6 +79,20 @@ def test_of_equal_savings_percentages_the_lowest_rate_is_covered_first() -> None
     assert list_covered(apply_commitments(instances, [], [plan]), instances) == [0, 1]
 
 
+def test_plans_of_one_kind_are_applied_together_the_highest_savings_percentage_first() -> None:
+    # https://docs.aws.amazon.com/savingsplans/latest/userguide/sp-applying.html: the plans are grouped together
+    instances = make_instances("m5.large", "r5.large")
+    plans = [
+        SavingsPlan(plan_id="a", kind="compute", commitment_usd_per_hour=0.09, rates=(("m5.large", 0.09),)),
+        SavingsPlan(
+            plan_id="b", kind="compute", commitment_usd_per_hour=0.05, rates=(("m5.large", 0.05), ("r5.large", 0.12))
+        ),
+    ]
+    use = apply_commitments(instances, [], plans)
+    assert dict(use.used_by_commitment) == {"a": 0, "b": pytest.approx(0.05)}
+    assert list_covered(use, instances) == [1, 0]
+
+
 def test_order_is_reserved_instances_then_instance_plans_then_compute_plans() -> None:
     instances = make_instances("m5.large", "m5.large", "m5.large")
     reserved = [ReservedInstances(reservation_id="r", instance_type="m5.large", count=1)]
@@ -113,16 +127,18 @@ RESERVED = st.lists(
         for number, (name, count, zone) in enumerate(items)
     ]
 )
-PLANS = st.lists(st.tuples(st.sampled_from(("", "m5", "r5")), st.floats(0.01, 2)), max_size=3).map(
+PLANS = st.lists(
+    st.tuples(st.sampled_from(("", "m5", "r5")), st.floats(0.01, 2), st.sampled_from((0.8, 1.0, 1.2))), max_size=3
+).map(
     lambda items: [
         SavingsPlan(
             plan_id=f"p{number}",
             kind="ec2-instance" if family else "compute",
             commitment_usd_per_hour=amount,
             instance_family=family,
-            rates=tuple(RATES.items()),
+            rates=tuple((name, rate * factor) for name, rate in RATES.items()),
         )
-        for number, (family, amount) in enumerate(items)
+        for number, (family, amount, factor) in enumerate(items)
     ]
 )
 

@@ -1,15 +1,19 @@
 """The commitments document: valid content, and errors that name object, field and fix."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.cost.commitments.document import parse_commitments, read_commitments
-from cli.terminal.errors import InputError
+from shared.model.core.units import parse_instant
+from shared.store.commitments import (
+    InvalidCommitmentsError,
+    build_commitments,
+    decode_commitments,
+    encode_commitments,
+    parse_commitments,
+)
 
 END = "2027-11-01T00:00:00Z"
-DOCS = Path(__file__).parents[5] / "docs" / "guide" / "money.md"
 
 
 def make_plan(**changes: Any) -> dict[str, Any]:
@@ -125,32 +129,39 @@ def make_rate(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_error_names_object_field_and_fix(content: Any, message: str) -> None:
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InvalidCommitmentsError) as raised:
         parse_commitments("F", content)
     assert str(raised.value) == message
 
 
 def test_all_errors_are_reported() -> None:
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InvalidCommitmentsError) as raised:
         parse_commitments("F", {"savingsPlans": [make_plan(type="x"), make_plan(end="x")]})
     assert len(str(raised.value).splitlines()) == 2
 
 
-@pytest.mark.parametrize("text", ["", "a: [", "{}\n---\n{}"])
-def test_file_that_is_not_one_document_is_reported(text: str, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(text)
-    with pytest.raises(InputError, match=r"c\.yaml"):
-        read_commitments(str(tmp_path / "c.yaml"))
+def test_document_is_the_same_after_encoding() -> None:
+    rates = [{"instanceType": "m5.large", "usdPerHour": 0.07}, {"instanceFamily": "m5", "discountPercent": 27}]
+    content = {"savingsPlans": [make_plan(rates=rates, start="2026-11-01T00:00:00Z")]}
+    document = parse_commitments("F", content | {"reservedInstances": [make_reserved()]})
+    assert decode_commitments("F", encode_commitments(document)) == document
 
 
-def test_missing_file_is_reported() -> None:
-    with pytest.raises(InputError, match=r"--commitments nowhere\.yaml: No such file"):
-        read_commitments("nowhere.yaml")
+@pytest.mark.parametrize(("body", "message"), [(b"a: 1", "F: not JSON: "), (b"{}", "F: no commitments")])
+def test_body_that_is_no_document_is_reported(body: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        decode_commitments("F", body)
 
 
-def test_example_of_the_guide_is_valid(tmp_path: Path) -> None:
-    example = next(block for block in DOCS.read_text().split("```yaml\n") if "savingsPlans:" in block).split("```")[0]
-    (tmp_path / "c.yaml").write_text(example)
-    document = read_commitments(str(tmp_path / "c.yaml"))
-    assert {plan.type for plan in document.savings_plans} == {"Compute", "EC2Instance"}
-    assert {reserved.zone is None for reserved in document.reserved_instances} == {True, False}
+def test_rate_of_a_type_overrides_that_of_its_family_and_terms_are_kept() -> None:
+    rates = [{"instanceType": "m5.large", "usdPerHour": 0.07}, {"instanceFamily": "m5", "discountPercent": 50}]
+    content = {
+        "savingsPlans": [make_plan(rates=rates)],
+        "reservedInstances": [make_reserved(), make_reserved(id="other", region="eu-west-1")],
+    }
+    prices = {"m5.large": 0.1, "m5.xlarge": 0.2, "c5.large": 0.1}
+    commitments = build_commitments(parse_commitments("F", content), ("us-east-1",), prices)
+    assert commitments.plans[0].rates == (("m5.large", 0.07), ("m5.xlarge", 0.1))
+    assert [item.reservation_id for item in commitments.reserved] == ["ri"]
+    assert commitments.other_regions == ("other",)
+    assert not commitments.select_active(parse_instant(END)).plans

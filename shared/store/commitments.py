@@ -1,18 +1,23 @@
-"""The commitments document: the Savings Plans and Reserved Instances of an account, as users write them."""
+"""The commitments document: the Savings Plans and Reserved Instances of an account, as users write them.
+
+`joiner cost --commitments` reads it as YAML or JSON. The functions have no YAML parser: they read the JSON that `joiner
+catalog commitments` writes, from the bucket.
+"""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from cli.inputs.documents import parse_documents
-from cli.inputs.files import read_utf8
-from cli.terminal.errors import InputError
 from shared.model.core.units import parse_instant
+from shared.model.ec2.commitments import Commitments, ReservedInstances, SavingsPlan
+from shared.state.commitments.application import get_family
 
-_EXPECTED: Final = "a commitments document (docs/guide/money.md)"
+COMMITMENTS_KEY: Final = "market/commitments.json"
+"""The object key of the document in the bucket."""
+_REGION_PATTERN: Final = re.compile(r"[a-z]+(?:-[a-z]+)+-\d+")
+"""The region at the start of the name of a zone."""
 _FIELD_PATTERN: Final = re.compile(r" - at `\$\.(?P<path>[^`]+)`$")
 _NAMED_FIELD_PATTERN: Final = re.compile(r"(?:required|unknown) field `(?P<name>[^`]+)`")
 _FIXES: Final = {
@@ -82,70 +87,156 @@ class CommitmentsDocument(msgspec.Struct, frozen=True, kw_only=True):
     reserved_instances: tuple[ReservedInstancesEntry, ...] = ()
 
 
+DocumentPath: TypeAlias = tuple[str | int, ...]
 EntryT = TypeVar("EntryT", bound=SavingsPlanEntry | ReservedInstancesEntry)
 
 
-def read_commitments(file: str) -> CommitmentsDocument:
-    """Read the commitments document *file*, JSON or YAML.
+class InvalidCommitmentsError(ValueError):
+    """The document has errors: one line for each, with the position of its commitment in the document."""
 
-    Raises:
-        InputError: The file cannot be read, or has errors; the message has one line for each.
-    """
-    errors: list[str] = []
-    name = f"--commitments {file}"
-    values = [
-        document.value for document in parse_documents(name, read_utf8(name, Path(file), _EXPECTED), errors.append)
-    ]
-    if errors:
-        raise InputError("\n".join(errors))
-    if len(values) != 1:
-        raise InputError(f"{name}: {len(values)} documents: write one document")
-    return parse_commitments(name, values[0])
+    def __init__(self, errors: list[tuple[DocumentPath, str]]) -> None:
+        """Report *errors*: the path of the commitment, and the message."""
+        super().__init__("\n".join(message for _, message in errors))
+        self.errors = errors
 
 
 def parse_commitments(name: str, content: Any) -> CommitmentsDocument:  # noqa: ANN401 - JSON
     """Validate *content*, the JSON value of the document *name*.
 
     Raises:
-        InputError: *content* has errors; the message has one line for each.
+        InvalidCommitmentsError: *content* has errors.
     """
     lists = content if isinstance(content, dict) else {}
     unknown_keys = [key for key in lists if key not in ("savingsPlans", "reservedInstances")]
     if not lists or unknown_keys:
         reason = f"unknown field {unknown_keys[0]}" if unknown_keys else "no commitments"
-        raise InputError(f"{name}: {reason}: write the lists savingsPlans and reservedInstances")
-    errors: list[str] = []
-    plans = _parse_list(f"{name}: savingsPlans", lists.get("savingsPlans"), SavingsPlanEntry, errors)
-    reserved = _parse_list(f"{name}: reservedInstances", lists.get("reservedInstances"), ReservedInstancesEntry, errors)
+        message = f"{name}: {reason}: write the lists savingsPlans and reservedInstances"
+        raise InvalidCommitmentsError([(tuple(unknown_keys[:1]), message)])
+    errors: list[tuple[DocumentPath, str]] = []
+    plans = _parse_list(name, "savingsPlans", lists, SavingsPlanEntry, errors)
+    reserved = _parse_list(name, "reservedInstances", lists, ReservedInstancesEntry, errors)
     ids = [*(plan.id for plan in plans), *(reservation.id for reservation in reserved)]
     errors.extend(
-        f"{name}: id: {identifier} is used twice: give each commitment its own id"
+        ((), f"{name}: id: {identifier} is used twice: give each commitment its own id")
         for identifier in sorted(set(ids))
         if ids.count(identifier) > 1
     )
     if errors:
-        raise InputError("\n".join(errors))
+        raise InvalidCommitmentsError(errors)
     return CommitmentsDocument(savings_plans=plans, reserved_instances=reserved)
 
 
-def _parse_list(name: str, items: Any, entry_type: type[EntryT], errors: list[str]) -> tuple[EntryT, ...]:  # noqa: ANN401
-    """Parse *items*, a list of commitments; append a message to *errors* for each error."""
+def decode_commitments(name: str, body: bytes) -> CommitmentsDocument:
+    """Decode the document *name*, which is JSON.
+
+    Raises:
+        ValueError: *body* is not JSON, or the document has errors.
+    """
+    try:
+        content = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        fix = "write it with `joiner catalog commitments FILE`"
+        raise ValueError(f"{name}: not JSON: {error}: {fix}") from None
+    return parse_commitments(name, content)
+
+
+def encode_commitments(document: CommitmentsDocument) -> bytes:
+    """Encode *document* as `decode_commitments` reads it; fields that are not set are left out."""
+    fields = {
+        "savingsPlans": [_select_set_fields(msgspec.to_builtins(entry)) for entry in document.savings_plans],
+        "reservedInstances": [_select_set_fields(msgspec.to_builtins(entry)) for entry in document.reserved_instances],
+    }
+    return msgspec.json.encode(fields)
+
+
+def _select_set_fields(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return {name: _select_set_fields(field) for name, field in value.items() if field is not None}
+    return [_select_set_fields(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def build_commitments(
+    document: CommitmentsDocument, regions: Collection[str], on_demand_prices: Mapping[str, float]
+) -> Commitments:
+    """Return the commitments of *document* that can apply in *regions*, with rates for the types in *on_demand_prices*.
+
+    Without *regions*, they are unknown, and every commitment can apply.
+    """
+    plans = [entry for entry in document.savings_plans if _is_local(entry, regions)]
+    reserved = [entry for entry in document.reserved_instances if _is_local(entry, regions)]
+    local_ids = {*(plan.id for plan in plans), *(item.id for item in reserved)}
+    all_ids = {*(plan.id for plan in document.savings_plans), *(item.id for item in document.reserved_instances)}
+    return Commitments(
+        reserved=tuple(
+            ReservedInstances(
+                reservation_id=entry.id,
+                instance_type=entry.instance_type,
+                count=entry.count,
+                zone=entry.zone or "",
+                usd_per_hour=entry.usd_per_hour,
+                starts_at=parse_instant(entry.start) if entry.start is not None else None,
+                ends_at=parse_instant(entry.end),
+            )
+            for entry in reserved
+        ),
+        plans=tuple(_build_plan(entry, on_demand_prices) for entry in plans),
+        other_regions=tuple(sorted(all_ids - local_ids)),
+    )
+
+
+def find_region(zone: str) -> str:
+    """Return the region of *zone*, "" if its name has none."""
+    match = _REGION_PATTERN.match(zone)
+    return match[0] if match is not None else ""
+
+
+def _is_local(entry: SavingsPlanEntry | ReservedInstancesEntry, regions: Collection[str]) -> bool:
+    zone_region = find_region(entry.zone or "") if isinstance(entry, ReservedInstancesEntry) else ""
+    region = entry.region or zone_region
+    return not region or not regions or region in regions
+
+
+def _build_plan(entry: SavingsPlanEntry, on_demand_prices: Mapping[str, float]) -> SavingsPlan:
+    """Return the plan of *entry*; a rate for an instance type overrides that of its family."""
+    rate_by_type = {rate.instance_type: rate for rate in entry.rates if rate.instance_type is not None}
+    rate_by_family = {rate.instance_family: rate for rate in entry.rates if rate.instance_family is not None}
+    rates: dict[str, float] = {}
+    for name, price in on_demand_prices.items():
+        rate = rate_by_type.get(name) or rate_by_family.get(get_family(name))
+        if rate is not None:
+            rates[name] = rate.usd_per_hour or price * (1 - (rate.discount_percent or 0.0) / 100)
+    return SavingsPlan(
+        plan_id=entry.id,
+        kind="compute" if entry.type == "Compute" else "ec2-instance",
+        commitment_usd_per_hour=entry.usd_per_hour,
+        instance_family=entry.instance_family or "",
+        rates=tuple(sorted(rates.items())),
+        starts_at=parse_instant(entry.start) if entry.start is not None else None,
+        ends_at=parse_instant(entry.end),
+    )
+
+
+def _parse_list(
+    name: str, key: str, lists: Mapping[str, Any], entry_type: type[EntryT], errors: list[tuple[DocumentPath, str]]
+) -> tuple[EntryT, ...]:
+    """Parse the list *key*; append the position and the message of each error to *errors*."""
+    items = lists.get(key)
     if items is None:
         return ()
     if not isinstance(items, list):
-        errors.append(f"{name}: is not a list: begin each commitment with `- id:`")
+        errors.append(((key,), f"{name}: {key}: is not a list: begin each commitment with `- id:`"))
         return ()
     entries: list[EntryT] = []
     for position, item in enumerate(items):
         identifier = item.get("id") if isinstance(item, dict) else None
-        location = f"{name}[{position}]{f' ({identifier})' if identifier else ''}"
+        location = f"{name}: {key}[{position}]{f' ({identifier})' if identifier else ''}"
         try:
             entry = msgspec.convert(item, entry_type)
         except msgspec.ValidationError as error:
-            errors.append(f"{location}: {_describe_error(str(error))}")
+            errors.append(((key, position), f"{location}: {_describe_error(str(error))}"))
             continue
         entry_errors = [*_check_term(entry.start, entry.end), *_check_entry(entry)]
-        errors.extend(f"{location}: {message}" for message in entry_errors)
+        errors.extend(((key, position), f"{location}: {message}") for message in entry_errors)
         entries.append(entry)
     return tuple(entries)
 
