@@ -13,6 +13,7 @@ from shared.model.core.labels import (
 )
 from shared.model.core.taints import encode_taint
 from shared.model.decisions.action import (
+    SCALING_SUFFIX,
     CreateNodeClaim,
     DeleteObject,
     DeletePod,
@@ -128,7 +129,10 @@ def restart_deployment(action: RestartDeployment, kube: Kube) -> None:
 
 
 def scale_workload(action: ScaleWorkload, kube: Kube) -> None:
-    """Annotate, then scale; or scale back, then remove the annotation: a run that is killed in between is repeated.
+    """Annotate, scale, and annotate that it is scaled; or scale back, then remove the annotation.
+
+    A run that is killed in between is repeated. The generation of the workload cannot replace the third write: the
+    annotations of a Deployment count as a change of its spec.
 
     Each write has the version that the write before it returned as its precondition.
     """
@@ -136,11 +140,11 @@ def scale_workload(action: ScaleWorkload, kube: Kube) -> None:
     version = action.resource_version
     annotations: dict[str, object] = {"annotations": {SCHEDULED_SCALE: action.memory}}
     if action.memory is not None:
-        version = patch_object(kube, path, version, annotations)
+        scaling: dict[str, object] = {"annotations": {SCHEDULED_SCALE: f"{action.memory}{SCALING_SUFFIX}"}}
+        version = patch_object(kube, path, version, scaling)
     if action.replicas is not None:
         version = patch_object(kube, f"{path}/scale", version, {}, spec={"replicas": action.replicas})
-    if action.memory is None:
-        patch_object(kube, path, version, annotations)
+    patch_object(kube, path, version, annotations)
 
 
 def delete_pod(action: DeletePod, kube: Kube) -> None:

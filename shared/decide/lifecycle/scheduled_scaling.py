@@ -16,13 +16,13 @@ from shared.decide.common.events import build_event
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
 from shared.model.core.labels import SCHEDULED_SCALE
-from shared.model.decisions.action import Action, ScaleWorkload
+from shared.model.decisions.action import SCALING_SUFFIX, Action, ScaleWorkload
 from shared.model.karpenter.schedule import ScaledWorkload
 from shared.model.kubernetes.workloads import Workload
 
 SCALED_REASON: Final = "ScaledBySchedule"
 _MEMORY_PATTERN: Final = re.compile(
-    r"from=(?P<usual>[0-9]+) to=(?P<replicas>[0-9]+) generation=(?P<generation>[0-9]+) by=(?P<pool>\S+)"
+    rf"from=(?P<usual>[0-9]+) to=(?P<replicas>[0-9]+) by=(?P<pool>\S+)(?P<scaling>{SCALING_SUFFIX})?"
 )
 
 
@@ -33,14 +33,14 @@ class ScaleMemory(msgspec.Struct, frozen=True, kw_only=True):
     """The replicas before the schedule scaled it."""
     replicas: int
     """The replicas that the schedule gives it."""
-    generation: int
-    """The generation of the workload when the annotation was written: it is higher once the workload was scaled."""
     pool: str
     """The NodePool with the schedule."""
+    is_scaling: bool = False
+    """Whether the run that scales the workload has not completed; if it was killed, the next one repeats it."""
 
     def __str__(self) -> str:
         """Return the annotation."""
-        return f"from={self.usual} to={self.replicas} generation={self.generation} by={self.pool}"
+        return f"from={self.usual} to={self.replicas} by={self.pool}{SCALING_SUFFIX if self.is_scaling else ''}"
 
 
 def parse_scale_memory(text: str) -> ScaleMemory | None:
@@ -48,8 +48,8 @@ def parse_scale_memory(text: str) -> ScaleMemory | None:
     match = _MEMORY_PATTERN.fullmatch(text)
     if match is None:
         return None
-    usual, replicas, generation = (int(match[name]) for name in ("usual", "replicas", "generation"))
-    return ScaleMemory(usual=usual, replicas=replicas, generation=generation, pool=match["pool"])
+    usual, replicas = int(match["usual"]), int(match["replicas"])
+    return ScaleMemory(usual=usual, replicas=replicas, pool=match["pool"], is_scaling=bool(match["scaling"]))
 
 
 def decide_scheduled_scaling(cluster: ClusterSnapshot) -> tuple[Action, ...]:
@@ -88,13 +88,14 @@ def _decide_workload(
             yield from _scale_back(workload, memory, cluster)
         return
     scaled, pool = target
-    generation = workload.meta.generation
-    is_pending = memory is not None and memory.generation == generation and memory.replicas != workload.replicas
-    is_changed_by_others = memory is not None and not is_pending and workload.replicas != memory.replicas
-    if is_changed_by_others or (memory is not None and not is_pending and memory.replicas == scaled.replicas):
-        return
+    if (
+        memory is not None
+        and not memory.is_scaling
+        and (workload.replicas != memory.replicas or memory.replicas == scaled.replicas)
+    ):
+        return  # a user has changed the replicas, or they are already right
     usual = workload.replicas if memory is None else memory.usual
-    new_memory = ScaleMemory(usual=usual, replicas=scaled.replicas, generation=generation, pool=pool)
+    new_memory = ScaleMemory(usual=usual, replicas=scaled.replicas, pool=pool)
     message = f"scaled from {workload.replicas} to {format_count(scaled.replicas, 'replica')} by the schedule of {pool}"
     yield _build_scale(workload, scaled.replicas, str(new_memory), message)
     yield build_event(workload.kind, workload.meta, SCALED_REASON, message, cluster.taken_at)

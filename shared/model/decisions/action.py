@@ -179,10 +179,15 @@ class RestartDeployment(msgspec.Struct, frozen=True, kw_only=True, tag="RestartD
     message: str = msgspec.field(default="", name="why")
 
 
+SCALING_SUFFIX: Final = " scaling"
+"""The end of the annotation of a workload that is not scaled yet."""
+
+
 class ScaleWorkload(msgspec.Struct, frozen=True, kw_only=True, tag="ScaleWorkload", tag_field="action"):
     """Scale a workload, by its scale subresource, and remember why in the annotation joiner.dev/scheduled-scale.
 
-    The annotation is written before the workload is scaled, and removed after it is scaled back.
+    The annotation is written before the workload is scaled, with `SCALING_SUFFIX` until it is scaled, and removed after
+    it is scaled back.
     """
 
     kind: str

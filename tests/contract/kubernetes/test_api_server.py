@@ -323,3 +323,24 @@ def test_node_event_must_be_in_the_default_namespace(kube: Kube, namespace: str)
     create(kube, "/api/v1/namespaces/default/events", event)
     with pytest.raises(Invalid, match="namespace"):
         create(kube, f"/api/v1/namespaces/{namespace}/events", event)
+
+
+def test_scale_changes_only_the_replicas_and_counts_a_generation(kube: Kube, namespace: str) -> None:
+    deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "main"}]},
+    }
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    create(
+        kube, deployments, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    )
+    annotated = patch(kube, f"{deployments}/web", {"metadata": {"annotations": {"a": "b"}}})["metadata"]
+    version = {"metadata": {"resourceVersion": annotated["resourceVersion"]}, "spec": {"replicas": 0}}
+    scale = patch(kube, f"{deployments}/web/scale", version)
+    scaled = read(kube, f"{deployments}/web")
+    assert (scaled["spec"]["replicas"], scaled["metadata"]["annotations"]["a"]) == (0, "b")
+    assert scaled["metadata"]["generation"] > annotated["generation"]
+    assert scale["metadata"]["resourceVersion"] == scaled["metadata"]["resourceVersion"]
+    with pytest.raises(Conflict):
+        patch(kube, f"{deployments}/web/scale", version)

@@ -62,7 +62,7 @@ def test_user_who_scales_a_sleeping_workload_keeps_the_replicas() -> None:
     assert get_memory(world) == ""
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("phase", ["before", "after"])
 def test_workload_sleeps_and_wakes_after_a_crash_at_any_write(count: int, phase: str) -> None:
     world, calls, is_killed = build_sleeping_world(), 0, False

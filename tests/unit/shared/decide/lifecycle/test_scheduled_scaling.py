@@ -30,11 +30,9 @@ def make_scheduled_pool(schedule: str, name: str = "default") -> NodePool:
     return replace(make_node_pool(name), meta=meta, schedule=parse_schedule(meta, NODE_POOL_KEYS))
 
 
-def make_web(replicas: int, memory: str = "", generation: int = 1) -> Workload:
+def make_web(replicas: int, memory: str = "") -> Workload:
     annotations = build_pairs({SCHEDULED_SCALE: memory} if memory else {})
-    meta = ObjectMeta(
-        name="web", namespace="shop", generation=generation, resource_version="7", annotations=annotations
-    )
+    meta = ObjectMeta(name="web", namespace="shop", resource_version="7", annotations=annotations)
     return Workload(kind="Deployment", meta=meta, replicas=replicas)
 
 
@@ -47,8 +45,8 @@ def test_workload_is_scaled_in_the_window_and_back_after_it() -> None:
     pool = make_scheduled_pool(NIGHT)
     assert decide(make_web(3), NOON, pool) == []
     (sleep,) = decide(make_web(3), EVENING, pool)
-    assert (sleep.replicas, sleep.memory, sleep.resource_version) == (0, "from=3 to=0 generation=1 by=default", "7")
-    asleep = make_web(0, sleep.memory or "", 2)
+    assert (sleep.replicas, sleep.memory, sleep.resource_version) == (0, "from=3 to=0 by=default", "7")
+    asleep = make_web(0, sleep.memory or "")
     assert decide(asleep, EVENING, pool) == []
     (wake,) = decide(asleep, NOON, pool)
     assert (wake.replicas, wake.memory) == (3, None)
@@ -69,7 +67,7 @@ def test_workload_that_no_schedule_lists_is_not_scaled() -> None:
 
 @pytest.mark.parametrize("replicas", [1, 3, 5])
 def test_replicas_that_a_user_sets_in_the_window_stay_also_after_it(replicas: int) -> None:
-    pool, changed = make_scheduled_pool(NIGHT), make_web(replicas, "from=3 to=0 generation=1 by=default", 3)
+    pool, changed = make_scheduled_pool(NIGHT), make_web(replicas, "from=3 to=0 by=default")
     assert decide(changed, EVENING, pool) == []
     (forget,) = decide(changed, NOON, pool)
     assert (forget.replicas, forget.memory) == (None, None)
@@ -78,25 +76,32 @@ def test_replicas_that_a_user_sets_in_the_window_stay_also_after_it(replicas: in
 def test_workload_that_already_sleeps_is_remembered_so_that_a_user_can_scale_it() -> None:
     pool = make_scheduled_pool(NIGHT)
     (sleep,) = decide(make_web(0), EVENING, pool)
-    assert sleep.memory == "from=0 to=0 generation=1 by=default"
+    assert sleep.memory == "from=0 to=0 by=default"
     assert decide(make_web(0, sleep.memory), EVENING, pool) == []
-    assert decide(make_web(2, sleep.memory, 2), EVENING, pool) == []
+    assert decide(make_web(2, sleep.memory), EVENING, pool) == []
 
 
 def test_next_window_with_other_replicas_keeps_the_usual_number() -> None:
     later = make_scheduled_pool(f"{NIGHT}\nlate: 0 21 * * * 1h scale=Deployment/shop/web:1")
-    (change,) = decide(make_web(0, "from=3 to=0 generation=1 by=default", 2), EVENING, later)
-    assert (change.replicas, change.memory) == (1, "from=3 to=1 generation=2 by=default")
+    (change,) = decide(make_web(0, "from=3 to=0 by=default"), EVENING, later)
+    assert (change.replicas, change.memory) == (1, "from=3 to=1 by=default")
+
+
+@pytest.mark.parametrize("replicas", [0, 3])
+def test_scaling_that_was_killed_is_repeated(replicas: int) -> None:
+    memory = "from=3 to=0 by=default"
+    (sleep,) = decide(make_web(replicas, f"{memory} scaling"), EVENING, make_scheduled_pool(NIGHT))
+    assert (sleep.replicas, sleep.memory) == (0, memory)
 
 
 def test_of_two_nodepools_that_list_a_workload_the_fewest_replicas_win() -> None:
     pools = (make_scheduled_pool(f"{NIGHT}:1", "a"), make_scheduled_pool(NIGHT, "b"))
     (sleep,) = decide(make_web(3), EVENING, *pools)
-    assert sleep.memory == "from=3 to=0 generation=1 by=b"
+    assert sleep.memory == "from=3 to=0 by=b"
 
 
 def test_workload_wakes_if_its_schedule_is_deleted_but_not_if_it_cannot_be_read() -> None:
-    asleep = make_web(0, "from=3 to=0 generation=1 by=default", 2)
+    asleep = make_web(0, "from=3 to=0 by=default")
     assert [action.replicas for action in decide(asleep, EVENING)] == [3]
     invalid = (Problem(kind="NodePool", name="default", message="invalid"),)
     unserved = (Problem(kind="CustomResourceDefinition", name="nodepools.karpenter.sh", message="not served"),)
@@ -135,9 +140,8 @@ class OneWorkload:
         return msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}})
 
     def write(self, replicas: int, memory: str) -> None:
-        generation = self.web.meta.generation + (replicas != self.web.replicas)
         self.version += 1
-        web = make_web(replicas, memory, generation)
+        web = make_web(replicas, memory)
         self.web = replace(web, meta=replace(web.meta, resource_version=str(self.version)))
 
 
