@@ -7,7 +7,7 @@ from cli.convert.reading.sources import SourceObject
 from cli.lint.finding import LintFinding, build_finding
 from shared.model.core.labels import SCHEDULE, SCHEDULE_TIME_ZONE
 from shared.model.core.metadata import ObjectMeta, build_pairs
-from shared.model.karpenter.schedule_checks import parse_buffer_schedule, parse_node_pool_schedule
+from shared.model.karpenter.schedules.schedule_checks import parse_buffer_schedule, parse_node_pool_schedule
 
 SCHEDULED_KINDS: Final = ("NodePool", "CapacityBuffer")
 SCHEDULE_PROBLEM_PREFIX: Final = "metadata.annotations["

@@ -45,8 +45,8 @@ from shared.model.decisions.action_outcome import OUT_OF_TIME_MESSAGE, Outcome
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
 from shared.store.lease import LeaseGuard
-from shared.store.offering_history import record_offering_events
-from shared.store.unavailable_offerings import record_unavailable_offerings
+from shared.store.offerings.offering_history import record_offering_events
+from shared.store.offerings.unavailable_offerings import record_unavailable_offerings
 
 Batch: TypeAlias = tuple[Action, ...]
 """Actions that one call performs together: unavailable offerings, else a single action."""

@@ -21,8 +21,8 @@ from shared.state.schedules import apply_schedules
 from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
 from shared.store.catalog_format import decode_catalog
 from shared.store.launch_groups import read_launch_groups
-from shared.store.offering_history import read_offering_history
-from shared.store.unavailable_offerings import read_unavailable_offerings
+from shared.store.offerings.offering_history import read_offering_history
+from shared.store.offerings.unavailable_offerings import read_unavailable_offerings
 from shared.take.ended_instances import read_ended_instances
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector

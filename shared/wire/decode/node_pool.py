@@ -3,7 +3,7 @@
 from shared.model.core.metadata import build_pairs
 from shared.model.core.resources import Resources
 from shared.model.karpenter.node_pool import DisruptionBudget, NodePool
-from shared.model.karpenter.schedule_checks import parse_node_pool_schedule
+from shared.model.karpenter.schedules.schedule_checks import parse_node_pool_schedule
 from shared.wire.decode.core import parse_conditions, parse_object_meta, parse_requirements, parse_taints
 from shared.wire.decode.field_errors import parse_resource_list
 from shared.wire.decode.node_claim import (

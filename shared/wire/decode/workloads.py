@@ -8,7 +8,7 @@ from shared.model.core.labels import SURGE_DRAIN_RESTART
 from shared.model.core.metadata import build_pairs
 from shared.model.core.selectors import build_label_selector
 from shared.model.karpenter.capacity_buffer import CapacityBuffer, ScalableRef
-from shared.model.karpenter.schedule_checks import parse_buffer_schedule
+from shared.model.karpenter.schedules.schedule_checks import parse_buffer_schedule
 from shared.model.kubernetes.pod import PodSpec
 from shared.model.kubernetes.workloads import DEFAULT_PROGRESS_DEADLINE, Rollout, Service, Workload, WorkloadKind
 from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta

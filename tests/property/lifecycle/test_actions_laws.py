@@ -21,7 +21,7 @@ from shared.model.decisions.action import MAX_FOLLOW_UP_DELAY, CreateNodeClaim, 
 from shared.ports.world import World
 from shared.store.launch_groups import ROW_KIND
 from shared.store.lease import LEASE_TTL, hold_lease
-from shared.store.unavailable_offerings import read_unavailable_offerings, record_unavailable_offerings
+from shared.store.offerings.unavailable_offerings import read_unavailable_offerings, record_unavailable_offerings
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.fault_tap import Killed, PortCall, Tap

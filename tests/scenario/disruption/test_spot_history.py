@@ -10,7 +10,7 @@ from cli.replay.rerun import build_cluster, build_recorded_decision, replay_deci
 from shared.model.cloud_provider.offering_history import OfferingHistory
 from shared.report.journal.decision_record import decode_record
 from shared.store.catalog_format import decode_catalog
-from shared.store.offering_history import ROW_KIND, read_offering_history
+from shared.store.offerings.offering_history import ROW_KIND, read_offering_history
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.worlds import World, make_deployment, make_node_class, make_node_pool

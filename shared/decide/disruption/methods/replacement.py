@@ -61,8 +61,7 @@ class ReplacementFinder:
         return self._build_replacement(node, node_requirements, mask)
 
     def _find_committed(self, node: OpenNodeClaim, instance_type: str) -> Replacement | ReplacementRefusal:
-        on_demand_requirements = build_label_requirements({CAPACITY_TYPE: ON_DEMAND})
-        requirements = node.state.requirements.without((HOSTNAME,)) & on_demand_requirements
+        requirements = node.state.requirements.without((HOSTNAME,)) & build_label_requirements({CAPACITY_TYPE: ON_DEMAND})
         type_index, template = node.template.type_index, node.template
         same_type = node.state.mask & type_index.find_by_name(_require_instance_type(instance_type))
         mask = template.filter_fitting_types(same_type, node.used, tuple(node.ports))

@@ -45,7 +45,7 @@ from shared.model.decisions.action import (
 )
 from shared.model.decisions.action_outcome import OUT_OF_TIME_MESSAGE, Outcome
 from shared.store.lease import LEASE_TTL, hold_lease
-from shared.store.unavailable_offerings import read_unavailable_offerings
+from shared.store.offerings.unavailable_offerings import read_unavailable_offerings
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.fault_tap import PortCall, Tap
 from sim.time.virtual_clock import DEFAULT_START_TIME

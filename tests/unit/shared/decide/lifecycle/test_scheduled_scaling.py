@@ -16,7 +16,7 @@ from shared.model.core.labels import SCHEDULE, SCHEDULED_SCALE
 from shared.model.core.metadata import ObjectMeta, Problem, build_pairs
 from shared.model.decisions.action import PublishEvent, ScaleWorkload
 from shared.model.karpenter.node_pool import NodePool
-from shared.model.karpenter.schedule_grammar import NODE_POOL_KEYS, parse_schedule
+from shared.model.karpenter.schedules.schedule_grammar import NODE_POOL_KEYS, parse_schedule
 from shared.model.kubernetes.workloads import Workload
 from tests.support.catalogues import make_node_pool
 

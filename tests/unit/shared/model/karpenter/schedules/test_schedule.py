@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from shared.model.core.labels import SCHEDULE, SCHEDULE_TIME_ZONE
 from shared.model.core.metadata import ObjectMeta, build_pairs
-from shared.model.karpenter.schedule import (
+from shared.model.karpenter.schedules.schedule import (
     ScaledWorkload,
     Schedule,
     ScheduledBudget,
     ScheduledValues,
     merge_values,
 )
-from shared.model.karpenter.schedule_grammar import (
+from shared.model.karpenter.schedules.schedule_grammar import (
     BUFFER_KEYS,
     NODE_POOL_KEYS,
     PAUSABLE,

@@ -7,7 +7,7 @@ import pytest
 from shared.errors import Conflict, Unreachable
 from shared.model.cloud_provider.offering_history import OfferingEvent, OfferingHistory, OfferingRecord
 from shared.model.core.metadata import Problem
-from shared.store.offering_history import (
+from shared.store.offerings.offering_history import (
     MAX_HISTORY_BYTES,
     ROW_KIND,
     ROW_NAME,

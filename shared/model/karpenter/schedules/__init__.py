@@ -1,0 +1,1 @@
+"""Schedules of NodePools and CapacityBuffers: windows of time with other values."""

@@ -1,0 +1,1 @@
+"""What is stored about offerings: which are unavailable, and their history."""
