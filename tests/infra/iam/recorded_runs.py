@@ -57,8 +57,12 @@ def synthesize_complete_template() -> Template:
 
 
 def build_encrypted_world() -> World:
-    """Return a cluster whose image is in a parameter of the account, and whose volumes have a customer-managed key."""
+    """Return a cluster whose image is in a parameter of the account, and whose volumes have a customer-managed key.
+
+    The account has a Savings Plan.
+    """
     world = World(template=dict(synthesize_complete_template()))
+    world.cloud.commitments.add_plan(1.0, world.clock.get_time())
     world.cloud.images.parameters[IMAGE_PARAMETER] = next(iter(world.cloud.images.parameters.values()))
     volume = {"deviceName": "/dev/xvda", "ebs": {"volumeSize": "20Gi", "encrypted": True, "kmsKeyID": KEY}}
     node_class = make_node_class(

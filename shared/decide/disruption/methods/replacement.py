@@ -10,6 +10,7 @@ from shared.decide.disruption.savings.refusal import ReplacementRefusal
 from shared.decide.scheduling.instance_types.instance_type_index import get_offering_kind
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
 from shared.decide.scheduling.instance_types.price_order import PriceOrder, PriceOrders
+from shared.decide.scheduling.nodes.commitment_manager import ON_DEMAND_REQUIREMENTS
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.packing.reservation_manager import ReservationManager
 from shared.decide.scheduling.templates.min_values import has_min_values
@@ -53,16 +54,16 @@ class ReplacementFinder:
         If commitments pay for the replaced node, *committed_type* is its instance type: the replacement has the same
         type on demand if possible, so that it uses these commitments.
         """
-        if committed_type and not node.state.min_value_requirements:
-            committed_replacement = self._find_committed(node, committed_type)
-            if isinstance(committed_replacement, Replacement):
-                return committed_replacement
+        has_committed = committed_type and not node.state.min_value_requirements
+        committed_replacement = self._find_committed(node, committed_type) if has_committed else None
+        if isinstance(committed_replacement, Replacement):
+            return committed_replacement
         node_requirements, mask = self._hold_reservations(node, reservation_manager)
         return self._build_replacement(node, node_requirements, mask)
 
     def _find_committed(self, node: OpenNodeClaim, instance_type: str) -> Replacement | ReplacementRefusal:
-        requirements = node.state.requirements.without((HOSTNAME,)) & build_label_requirements({CAPACITY_TYPE: ON_DEMAND})
-        type_index, template = node.template.type_index, node.template
+        template, type_index = node.template, node.template.type_index
+        requirements = node.state.requirements.without((HOSTNAME,)) & ON_DEMAND_REQUIREMENTS
         same_type = node.state.mask & type_index.find_by_name(_require_instance_type(instance_type))
         mask = template.filter_fitting_types(same_type, node.used, tuple(node.ports))
         return self._build_replacement(node, requirements, mask & type_index.find_offered(requirements))
