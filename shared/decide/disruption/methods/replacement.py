@@ -51,8 +51,7 @@ class ReplacementFinder:
     ) -> Replacement | ReplacementRefusal:
         """Return a replacement for *node* at any price (drift).
 
-        If commitments pay for the replaced node, *committed_type* is its instance type: the replacement has the same
-        type on demand if possible, so that it uses these commitments.
+        *committed_type*: the instance type of a replaced node that commitments pay for; it is kept if possible.
         """
         has_committed = committed_type and not node.state.min_value_requirements
         committed_replacement = self._find_committed(node, committed_type) if has_committed else None
