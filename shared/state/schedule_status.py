@@ -7,7 +7,7 @@ import msgspec
 
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.units import format_instant
-from shared.model.karpenter.schedules.schedule import Schedule
+from shared.model.karpenter.schedule import Schedule
 from shared.model.karpenter.schedules.schedule_grammar import format_values
 
 

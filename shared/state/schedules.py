@@ -16,7 +16,7 @@ from shared.model.core.resources import NONE, Resources
 from shared.model.core.units import parse_nillable_duration
 from shared.model.karpenter.capacity_buffer import CapacityBuffer
 from shared.model.karpenter.node_pool import DisruptionBudget, NodePool
-from shared.model.karpenter.schedules.schedule import ScheduledValues
+from shared.model.karpenter.schedule import ScheduledValues
 
 ScheduledT = TypeVar("ScheduledT", NodePool, CapacityBuffer)
 

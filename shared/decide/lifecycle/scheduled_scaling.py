@@ -17,7 +17,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
 from shared.model.core.labels import SCHEDULED_SCALE
 from shared.model.decisions.action import SCALING_SUFFIX, Action, ScaleWorkload
-from shared.model.karpenter.schedules.schedule import ScaledWorkload
+from shared.model.karpenter.schedule import ScaledWorkload
 from shared.model.kubernetes.workloads import Workload
 
 SCALED_REASON: Final = "ScaledBySchedule"

@@ -4,7 +4,7 @@ import msgspec
 
 from shared.model.core.metadata import Condition, ObjectMeta
 from shared.model.core.resources import NONE, Resources
-from shared.model.karpenter.schedules.schedule import Schedule
+from shared.model.karpenter.schedule import Schedule
 
 
 class ScalableRef(msgspec.Struct, frozen=True, kw_only=True, gc=False):

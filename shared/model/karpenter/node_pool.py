@@ -10,7 +10,7 @@ from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Resources
 from shared.model.core.taints import Taint
 from shared.model.karpenter.node_claim import NodeClassRef
-from shared.model.karpenter.schedules.schedule import Schedule
+from shared.model.karpenter.schedule import Schedule
 
 DEFAULT_EXPIRE_AFTER: Final = timedelta(hours=720)
 CONSOLIDATION_POLICIES: Final = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")

@@ -1,1 +1,1 @@
-"""Schedules of NodePools and CapacityBuffers: windows of time with other values."""
+"""The annotation of schedules: its grammar, and which values an object can have."""

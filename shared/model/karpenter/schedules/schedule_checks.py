@@ -5,7 +5,7 @@ from collections.abc import Callable
 from shared.model.core.labels import SCHEDULE
 from shared.model.core.metadata import ObjectMeta
 from shared.model.core.resources import NODES
-from shared.model.karpenter.schedules.schedule import Schedule, ScheduleWindow
+from shared.model.karpenter.schedule import Schedule, ScheduleWindow
 from shared.model.karpenter.schedules.schedule_grammar import BUFFER_KEYS, NODE_POOL_KEYS, parse_schedule
 
 

@@ -20,7 +20,7 @@ from shared.model.core.resources import CPU, USD_PER_HOUR, Resources, format_qua
 from shared.model.core.units import parse_duration, parse_nillable_duration, parse_quantity
 from shared.model.karpenter.node_pool import CONSOLIDATION_POLICIES
 from shared.model.karpenter.pause import DISRUPTION_REASONS, VOLUNTARY_REASONS, parse_reason
-from shared.model.karpenter.schedules.schedule import (
+from shared.model.karpenter.schedule import (
     ScaledWorkload,
     Schedule,
     ScheduledBudget,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.model.core.labels import SCHEDULE, SCHEDULE_TIME_ZONE
 from shared.model.core.metadata import ObjectMeta, build_pairs
-from shared.model.karpenter.schedules.schedule import (
+from shared.model.karpenter.schedule import (
     ScaledWorkload,
     Schedule,
     ScheduledBudget,
