@@ -46,9 +46,10 @@ PRICES_EXAMPLES: Final = """\
 If the functions cannot reach the AWS Price List API, give them a list of on-demand prices. They use its prices and
 report how old they are:
   joiner catalog prices -o prices.json --region us-gov-west-1     with credentials of the commercial partition
-  make settings CLUSTER=CLUSTER SET="price-list=prices.json"
-  npx cdk deploy -c cluster=CLUSTER
-                                                                  deploys the list with the functions; or without cdk:
+to deploy the list with the functions:
+  make settings CLUSTER=NAME SET="price-list=prices.json"
+  npx cdk deploy -c cluster=NAME
+without cdk:
   aws s3 cp prices.json s3://BUCKET/market/prices-us-gov-west-1.json
 """
 COMMITMENTS_EXAMPLES: Final = """\

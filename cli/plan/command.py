@@ -76,7 +76,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         dest="now",
         type=parse_time_argument,
         metavar="TIME",
-        help="plan for this time, with the schedules that apply then, for example 2026-11-23T06:00:00Z",
+        help="another name of --now: plan for this time, with the schedules that apply then",
     )
     parser.set_defaults(run=run, usage=parser.error)
 

@@ -13,7 +13,7 @@ The command reads files, or a live cluster and its AWS account, and changes noth
 EXAMPLES: Final = """examples:
   joiner top -f examples/cluster --instance-types examples/catalogue.json        example files
   joiner top                                     your current cluster; q quits
-  joiner top --context prod --nodepool batch --sort cpu --reverse     nodes of one NodePool, least utilized first
+  joiner top --context prod --nodepool batch --sort cpu --reverse     nodes of one NodePool, lowest CPU requests first
   joiner top --filter 'spot us-east-1a' --once   spot nodes of one zone, printed once
   joiner top --once --wide                       print all columns once, without truncation
   joiner top -o json | jq '.nodes[] | select(.blockedBy.reason == "PodBlocksEviction") | .node'

@@ -26,7 +26,7 @@ EXAMPLES: Final = """examples:
   joiner ui --context prod --port 8080 --open    on port 8080, and open the browser
 
 In a clone of the repository, `make ui` builds the page.
-On a remote host: `ssh -L 7468:127.0.0.1:7468 HOST joiner ui --port 7468`, then open the printed address locally.
+On a remote host: `ssh -t -L 7468:127.0.0.1:7468 HOST joiner ui --port 7468`, then open the printed address locally.
 
 exit codes: 0 stopped by Ctrl-C, 1 the source could not be read, the port is in use, or the page is not built,
 2 wrong usage
