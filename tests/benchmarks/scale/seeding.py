@@ -24,6 +24,8 @@ POD_SIZES: Final = (("100m", "128Mi"), ("250m", "512Mi"), ("500m", "1Gi"), ("1",
 """Thirty pods of these sizes request 15.3 of the 15.89 CPU of an m5.4xlarge."""
 SETTLE_TIME: Final = timedelta(minutes=12)
 MAX_SETTLING_INVOCATIONS: Final = 8
+BUDGET_SYNC_TIME: Final = timedelta(seconds=5)
+"""Until PodDisruptionBudgets count the seeded pods; before, they allow no disruption."""
 NODE_AGE: Final = timedelta(hours=2)
 REPLICA_SETS: Final = "replicasets.apps"
 CLAIMS: Final = "nodeclaims.karpenter.sh"
@@ -41,7 +43,7 @@ class Prototype(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_filled_world(
-    node_count: int, fill: Fill = "full", latency: timedelta = timedelta(milliseconds=5), consolidate_after: str = "30s"
+    node_count: int, fill: Fill = "full", latency: timedelta = timedelta(milliseconds=5), consolidate_after: str = "0s"
 ) -> ScaleWorld:
     """Return a world with *node_count* more nodes than its prototypes, each with `PODS_PER_NODE` running pods."""
     world = ScaleWorld(latency)
@@ -54,6 +56,7 @@ def build_filled_world(
         seeder.add_node(number, prototypes[number % len(prototypes)])
     for replica_set in replica_sets:
         seeder.set_replicas(replica_set)
+    world.run(BUDGET_SYNC_TIME)
     _settle(world)
     return world
 

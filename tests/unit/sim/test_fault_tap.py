@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from shared.errors import NotFound, Throttled
+from sim.cloud.in_process_aws import CloudSavingsPlans
 from sim.fault_tap import PORTS, Killed, PortCall, tap_port, tap_world
 from sim.world.memory_ports import MemoryBucket, MemoryTopic
 from tests.support.actions_world import Outside
@@ -59,7 +60,9 @@ def test_killed_is_not_an_exception_subclass() -> None:
 
 def test_all_ports_of_a_world_are_tapped() -> None:
     outside = Outside()
-    world = msgspec.structs.replace(outside.build_world(), topic=MemoryTopic())
+    world = msgspec.structs.replace(
+        outside.build_world(), topic=MemoryTopic(), savings_plans=CloudSavingsPlans(outside.cloud)
+    )
     world = tap_world(world, outside.calls.append)
     world.kube.list("/api/v1/nodes")
     world.ec2.describe_offerings()
@@ -72,5 +75,7 @@ def test_all_ports_of_a_world_are_tapped() -> None:
     world.mailbox.add("provision", "", outside.clock.get_time() - outside.clock.get_time())
     assert world.topic is not None
     world.topic.publish("a", "b")
+    assert world.savings_plans is not None
+    world.savings_plans.describe_savings_plans("us-east-1")
     assert {call.port for call in outside.calls} == set(PORTS)
     assert {call.world_name for call in outside.calls} == {"one"}

@@ -8,11 +8,12 @@ CALLED = re.compile(r"\.get_(?:retrying|single_attempt)_client\(\s*\"([a-z0-9-]+
 IN_A_VPC = {"dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
 """Services with a VPC endpoint. EventBridge and logs are written to by others than our code; STS is signed for, not
 called."""
-WITHOUT = {"pricing"}
-"""Without it, only fresh list prices are missing:
-`test_failing_api_call_is_recovered_from[GetProducts-5xx]` runs without them."""
+WITHOUT = {"pricing", "savingsplans"}
+"""Services without a VPC endpoint. Without pricing, only fresh list prices are missing:
+`test_failing_api_call_is_recovered_from[GetProducts-5xx]` runs without them. Savings Plans are read only with
+`commitments: account`; in an isolated network, `bucket` replaces it."""
 
 
-def test_private_cluster_calls_only_services_with_a_vpc_endpoint_except_pricing() -> None:
+def test_private_cluster_calls_only_known_services_without_a_vpc_endpoint() -> None:
     call_names = {name for path in AWS.rglob("*.py") for name in CALLED.findall(path.read_text())}
     assert call_names == IN_A_VPC | WITHOUT
