@@ -188,8 +188,8 @@ def test_local_time_and_theme_are_switched(open_page: OpenPage, small_page: Path
     page.get_by_role("button", name="UTC").click()
     expect(page.get_by_role("button", name="Local time")).to_be_visible()
     page.get_by_role("button", name="Use the dark theme").click()
-    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 23, 31)"
+    wait_until(page, "document.documentElement.dataset.theme === 'dark'")
+    wait_until(page, "getComputedStyle(document.body).backgroundColor === 'rgb(18, 23, 31)'")
 
 
 def test_printed_page_is_light_and_has_no_controls(open_page: OpenPage, small_page: Path) -> None:
