@@ -67,7 +67,8 @@ def handle_interruptions(
     cluster: ClusterSnapshot, inputs: DecisionInputs, deadline: Deadline
 ) -> DecisionProcess[CycleReport]:
     """Handle interruption messages: urgent actions first, then new nodes for the affected pods, then the rest."""
-    actions = decide_interruptions(ClusterState(cluster), inputs.messages)
+    observed_state = ClusterState(cluster)
+    actions = decide_interruptions(observed_state, inputs.messages)
     urgent_actions = tuple(
         action for action_type in URGENT_ACTIONS for action in actions if isinstance(action, action_type)
     )
@@ -90,9 +91,7 @@ def handle_interruptions(
     )
     outcomes += yield PerformActions(actions=guarded_actions, is_guarded=True)
     remaining_actions = sort_events_last(action for action in actions if not isinstance(action, URGENT_ACTIONS))
-    history_actions = record_interruptions(
-        ClusterState(cluster), inputs.messages, inputs.decode_settings().eviction_price_usd
-    )
+    history_actions = record_interruptions(observed_state, inputs.messages, inputs.decode_settings().eviction_price_usd)
     outcomes += yield PerformActions(actions=(*history_actions, *remaining_actions), is_last=True)
     return CycleReport(
         cluster=cluster,

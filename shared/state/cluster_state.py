@@ -92,9 +92,10 @@ class ClusterState:
         The price of a NodeOverlay takes precedence.
         """
         offering = self.price_list.find_offering(state.meta, node_class)
-        if offering is None or offering.is_overlaid:
-            return 0.0 if offering is None else offering.price_usd_per_hour
-        return offering.price_usd_per_hour * (1 - self.covered_parts.get(state.name, 0.0))
+        if offering is None:
+            return 0.0
+        covered_part = 0.0 if offering.is_overlaid else self.covered_parts.get(state.name, 0.0)
+        return offering.price_usd_per_hour * (1 - covered_part)
 
     @cached_property
     def unreadable_pod_by_node(self) -> Mapping[str, str]:

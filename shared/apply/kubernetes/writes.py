@@ -141,9 +141,9 @@ def scale_workload(action: ScaleWorkload, kube: Kube) -> None:
     annotations: dict[str, object] = {"annotations": {SCHEDULED_SCALE: action.memory}}
     if action.memory is not None:
         scaling: dict[str, object] = {"annotations": {SCHEDULED_SCALE: f"{action.memory}{SCALING_SUFFIX}"}}
-        version = patch_object(kube, path, version, scaling)
+        version = _read_version(patch_object(kube, path, version, scaling))
     if action.replicas is not None:
-        version = patch_object(kube, f"{path}/scale", version, {}, spec={"replicas": action.replicas})
+        version = _read_version(patch_object(kube, f"{path}/scale", version, {}, spec={"replicas": action.replicas}))
     patch_object(kube, path, version, annotations)
 
 
@@ -163,8 +163,11 @@ def _build_delete_options(uid: str) -> dict[str, object]:
     return options | ({"preconditions": {"uid": uid}} if uid else {})
 
 
-def patch_object(kube: Kube, path: str, resource_version: str, metadata: dict[str, object], **parts: object) -> str:
-    """Merge *metadata* and *parts* if the object is still at *resource_version*; return its new version."""
+def patch_object(kube: Kube, path: str, resource_version: str, metadata: dict[str, object], **parts: object) -> bytes:
+    """Merge *metadata* and *parts* if the object is still at *resource_version*; return the stored object."""
     precondition = {"resourceVersion": resource_version} if resource_version else {}
-    body = kube.patch(path, msgspec.json.encode({"metadata": metadata | precondition, **parts}))
+    return kube.patch(path, msgspec.json.encode({"metadata": metadata | precondition, **parts}))
+
+
+def _read_version(body: bytes) -> str:
     return msgspec.json.decode(body, type=_PatchedObject).metadata.resource_version

@@ -129,10 +129,8 @@ def add_events(history: OfferingHistory, events: Iterable[OfferingEvent], now: d
     """Return *history* with *events*, without the records that are forgotten at *now*."""
     record_by_key = {record.key: record for record in history.records}
     for event in sorted(events):
-        record = record_by_key.get(event.key) or msgspec.structs.replace(
-            _count_event(event), interruptions=0.0, evictions_usd=0.0, capacity_errors=0.0
-        )
-        record_by_key[event.key] = record.add(event)
+        record = record_by_key.get(event.key)
+        record_by_key[event.key] = _count_event(event) if record is None else record.add(event)
     records = (_round_counts(record) for record in record_by_key.values() if not _is_forgotten(record.with_decay(now)))
     return OfferingHistory(records=tuple(sorted(records)), dropped_count=history.dropped_count)
 

@@ -140,6 +140,11 @@ class Requirements(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         """Return the intersection of both."""
         return build_requirements((*self.items, *second.items))
 
+    @property
+    def has_min_values(self) -> bool:
+        """Whether any requirement has minValues."""
+        return any(item.min_values is not None for item in self.items)
+
     def without(self, keys: Iterable[str]) -> "Requirements":
         """Return the requirements without those of *keys*."""
         dropped = frozenset(keys)

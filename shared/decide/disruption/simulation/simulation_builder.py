@@ -36,6 +36,8 @@ class SimulationSetup(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def find_kept_term_owner(self, pod: Pod) -> str:
         """Return the pod whose kept anti-affinity restricts *pod*: *pod* itself or another; "" if there is none."""
+        if not self.kept_anti_affinity:
+            return ""
         if pod.name in self.kept_anti_affinity:
             return pod.name
         namespace, labels = pod.meta.namespace, dict(pod.meta.labels)

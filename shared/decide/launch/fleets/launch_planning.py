@@ -153,9 +153,10 @@ class _LaunchPlanner:
         draft_by_key: dict[Hashable, FleetRequestDraft | Unlaunchable] = {}
         claims_by_request: dict[str, tuple[FleetRequestDraft, list[NodeClaim]]] = {}
         for claim in claims:
-            zone = self._zone_by_claim[claim.name] = self._choose_zone(claim)
             is_steady = claim.name in self._policy.on_demand_first_claims
-            key = (_build_equivalence_key(claim, is_steady=is_steady), zone)
+            equivalence_key = _build_equivalence_key(claim, is_steady=is_steady)
+            zone = self._zone_by_claim[claim.name] = self._choose_zone(claim, equivalence_key)
+            key = (equivalence_key, zone)
             if key not in draft_by_key:
                 draft_by_key[key] = self._draft_request(claim)
             request_draft = draft_by_key[key]
@@ -168,16 +169,16 @@ class _LaunchPlanner:
             for start in range(0, len(admitted), MAX_CLAIMS_PER_GROUP):
                 self._add_launch(admitted[start : start + MAX_CLAIMS_PER_GROUP])
 
-    def _choose_zone(self, claim: NodeClaim) -> str:
+    def _choose_zone(self, claim: NodeClaim, equivalence_key: Hashable) -> str:
         """Return the zone that balances the NodePool of *claim*, "" without a balance."""
         if not self._zone_balance.is_balanced(claim):
             return ""
-        is_steady = claim.name in self._policy.on_demand_first_claims
-        key = _build_equivalence_key(claim, is_steady=is_steady)
-        if key not in self._offerings_by_key:
+        if equivalence_key not in self._offerings_by_key:
             offerings = select_launch_offerings(claim, self._cluster, self._free_addresses)
-            self._offerings_by_key[key] = select_preferred_capacity_type(offerings, prefers_on_demand=is_steady)
-        return self._zone_balance.choose_zone(claim, self._offerings_by_key[key])
+            self._offerings_by_key[equivalence_key] = select_preferred_capacity_type(
+                offerings, prefers_on_demand=claim.name in self._policy.on_demand_first_claims
+            )
+        return self._zone_balance.choose_zone(claim, self._offerings_by_key[equivalence_key])
 
     def _draft_request(self, claim: NodeClaim) -> FleetRequestDraft | Unlaunchable:
         requirements = LaunchRequirements(

@@ -74,7 +74,7 @@ class SpotPriceTolerance(msgspec.Struct, frozen=True, kw_only=True):
         Offerings of other capacity types than Spot, and those for *requirements* with minValues, are all returned.
         """
         sorted_offerings = sorted(launch_offerings, key=LaunchOffering.get_sort_key)
-        is_limited = self.percent and not any(item.min_values is not None for item in requirements)
+        is_limited = self.percent and not requirements.has_min_values
         if not is_limited or not sorted_offerings or sorted_offerings[0].offering.capacity_type != SPOT:
             return tuple(sorted_offerings)
         max_price_usd_per_hour = sorted_offerings[0].offering.price_usd_per_hour * (1 + self.percent / 100)
@@ -109,9 +109,11 @@ class ZoneBalance:
 
     def is_balanced(self, claim: NodeClaim) -> bool:
         """Return whether *claim* gets a zone: claims with minValues need all zones."""
-        has_min_values = any(item.min_values is not None for item in claim.requirements)
-        has_node_class = claim.node_class.name in self._node_classes
-        return claim.meta.get_label(NODEPOOL) in self._percent_by_pool and has_node_class and not has_min_values
+        return (
+            claim.meta.get_label(NODEPOOL) in self._percent_by_pool
+            and claim.node_class.name in self._node_classes
+            and not claim.requirements.has_min_values
+        )
 
     def choose_zone(self, claim: NodeClaim, launch_offerings: Iterable[LaunchOffering]) -> str:
         """Return the zone for *claim*, and count it; *launch_offerings* have the preferred capacity type."""
@@ -254,7 +256,7 @@ def _build_requirements(offering: Offering) -> Requirements:
 
 
 def _drop_special_types(launch_offerings: list[LaunchOffering], claim: NodeClaim) -> list[LaunchOffering]:
-    if any(item.min_values is not None for item in claim.requirements):
+    if claim.requirements.has_min_values:
         return launch_offerings
     plain = [offer for offer in launch_offerings if not _is_special(offer.instance_type)]
     return plain or launch_offerings
@@ -265,7 +267,7 @@ def _is_special(instance_type: InstanceType) -> bool:
 
 
 def _drop_expensive_spot(launch_offerings: list[LaunchOffering], claim: NodeClaim) -> list[LaunchOffering]:
-    if any(item.min_values is not None for item in claim.requirements):
+    if claim.requirements.has_min_values:
         return launch_offerings
     on_demand_prices = [
         offer.offering.price_usd_per_hour for offer in launch_offerings if offer.offering.capacity_type == ON_DEMAND

@@ -27,9 +27,8 @@ def select_safe_offerings(
     Without a history of offerings, for other capacity types than spot, and for claims with minValues, all are returned.
     """
     offerings = tuple(launch_offerings)
-    has_min_values = any(item.min_values is not None for item in claim.requirements)
     is_spot = all(offer.offering.capacity_type == SPOT for offer in offerings)
-    if cluster.offering_history is None or has_min_values or not is_spot:
+    if cluster.offering_history is None or claim.requirements.has_min_values or not is_spot:
         return offerings
     return _drop_crowded_offerings(_drop_risky_offerings(offerings), claim, cluster)
 
