@@ -13,7 +13,6 @@ from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_plann
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.cycles.setup.time_limit import Deadline, build_time_check
 from shared.decide.common.requeue_delays import keep_earliest_requeues
-from shared.decide.disruption.deletion_cost.deletion_costs import plan_deletion_costs
 from shared.decide.disruption.disruption_controller import decide_node_disruption
 from shared.decide.disruption.disruption_requeues import plan_continuation, plan_disruption_requeues
 from shared.decide.disruption.drift.drifted_condition import describe_drift
@@ -24,6 +23,7 @@ from shared.decide.disruption.orchestration.command_targets import find_expected
 from shared.decide.disruption.orchestration.orchestration_queue import build_orchestration_queue
 from shared.decide.disruption.pauses import describe_pauses, list_paused_reasons, parse_pause_settings
 from shared.decide.disruption.plan_mode import convert_to_planned, describe_planned
+from shared.decide.disruption.scale_down_order.scale_down_order import plan_scale_down_order
 from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
@@ -122,12 +122,17 @@ def decide_disruption(
     )
     yield from queue.begin_commands(disruption_decision.commands if is_disruption_active else (), deadline)
     yield from queue.remove_leftovers()
-    cost_outcomes: tuple[Outcome, ...] = ()
-    if settings.pod_deletion_cost == "on" and is_disruption_active and not is_stopped:
-        cost_actions = plan_deletion_costs(
-            cluster_state, command_nodes=queue.list_busy_nodes(), paused_reasons=list_paused_reasons(queue.pauses)
+    order_outcomes: tuple[Outcome, ...] = ()
+    if is_disruption_active and not is_stopped:
+        order_actions = plan_scale_down_order(
+            cluster_state,
+            has_deletion_costs=settings.pod_deletion_cost == "on",
+            has_taints=settings.fill_older_nodes_first == "on",
+            command_nodes=queue.list_busy_nodes(),
+            paused_reasons=list_paused_reasons(queue.pauses),
         )
-        cost_outcomes = yield PerformActions(actions=cost_actions, is_guarded=True, is_last=True)
+        if order_actions:
+            order_outcomes = yield PerformActions(actions=order_actions, is_guarded=True, is_last=True)
     verdicts = repairs.with_verdicts(
         disruption_decision.verdicts if is_disruption_active else convert_to_planned(disruption_decision.verdicts)
     )
@@ -139,7 +144,7 @@ def decide_disruption(
         continuations = plan_continuation(inputs.cursor, disruption_decision.cursor)
         event_actions = keep_earliest_requeues((*event_actions, *continuations))
     event_outcomes: tuple[Outcome, ...] = yield PerformActions(actions=event_actions)
-    outcomes = (*queue.outcomes, *repair_outcomes, *cost_outcomes, *event_outcomes)
+    outcomes = (*queue.outcomes, *repair_outcomes, *order_outcomes, *event_outcomes)
     return DisruptionReport(
         cluster=cluster,
         outcomes=outcomes,

@@ -1,1 +1,0 @@
-"""Pod deletion costs, so that scaled-down workloads empty the emptiest nodes."""
