@@ -34,7 +34,7 @@ from shared.state.nominations import find_replacement_claims
 from shared.take.kubernetes.optional_resources import SCALED_LISTS
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 
-LIFECYCLE_REQUEST: Final = SnapshotRequest(instances=True, launch_groups=True)
+LIFECYCLE_REQUEST: Final = SnapshotRequest(instances=True, launch_groups=True, zonal_shifts=True)
 
 
 def run_lifecycle(world: World, trigger: str) -> CycleReport:
