@@ -55,6 +55,15 @@ def read_zonal_shifts(
     return record
 
 
+def read_stored_shifts(table: Table) -> ZonalShiftRecord | None:
+    """Return the stored record without a call of ARC; None if there is none.
+
+    Raises:
+        Fault: the table could not be read.
+    """
+    return decode_zonal_shifts(table.read(ROW_KIND, ROW_NAME), [])
+
+
 def decode_zonal_shifts(row: TableRow | None, problems: list[Problem]) -> ZonalShiftRecord | None:
     """Return the stored record; None, with a problem, if it cannot be decoded."""
     try:
