@@ -15,7 +15,7 @@ import msgspec
 from shared.aws.clients import Clients
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
-from shared.aws.eks import BotoEks
+from shared.aws.eks import BotoEks, BotoZonalShift
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
 from shared.aws.partitions import build_regional_host
 from shared.aws.s3 import S3Bucket
@@ -114,6 +114,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         bucket=S3Bucket(clients, settings.bucket_name),
         clock=clock,
         savings_plans=BotoSavingsPlans(clients) if settings.commitments == "account" else None,
+        zonal_shifts=BotoZonalShift(clients) if settings.zonal_shift != "off" else None,
         topic=SnsTopic(clients, settings.report_topic) if settings.report_topic else None,
         emit=write_to_stdout,
         memory={},

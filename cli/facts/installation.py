@@ -10,6 +10,7 @@ import msgspec
 from cli.cluster.eks_name import parse_eks_name
 from cli.facts.mode import OperatingMode, describe_mode
 from cli.facts.model import ReadFailure
+from shared.model.cloud_provider.zonal_shift import ZonalShiftRecord
 from shared.model.decisions.month_costs import MonthCosts
 from shared.settings import Settings
 from shared.stack_name import format_stack_name
@@ -56,6 +57,9 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """URL of the dashboard; "" if there is none."""
     month_costs: MonthCosts | None = None
     """The costs of the month, if there is a monthly budget and its row could be read."""
+
+    zonal_shifts: ZonalShiftRecord | None = None
+    """The zonal shifts that the functions read last; None if the setting is off, or their row could not be read."""
 
     @property
     def operating_mode(self) -> OperatingMode | None:
@@ -140,6 +144,7 @@ def read_installation(clients: "Clients", stack: str, cluster: str, now: datetim
             function_health=() if isinstance(function_health, ReadFailure) else function_health,
             dashboard_url=_build_dashboard_url(stack_resources, clients.region),
             month_costs=None if isinstance(settings, ReadFailure) else _read_month_costs(clients, settings),
+            zonal_shifts=None if isinstance(settings, ReadFailure) else _read_zonal_shifts(clients, settings),
         )
 
 
@@ -187,6 +192,18 @@ def _read_month_costs(clients: "Clients", settings: "Settings | None") -> MonthC
 
     row = query_or_unseen(lambda: read_costs_row(DynamoTable(clients, settings.table_name)))
     return None if row is None or isinstance(row, ReadFailure) else row[0]
+
+
+def _read_zonal_shifts(clients: "Clients", settings: "Settings | None") -> ZonalShiftRecord | None:
+    """Return the stored zonal shifts; None if the setting is off, or the table cannot be read."""
+    if settings is None or settings.zonal_shift == "off" or not settings.table_name:
+        return None
+    from cli.facts.cluster import query_or_unseen  # noqa: PLC0415 - botocore takes a fifth of a second
+    from shared.aws.dynamodb import DynamoTable  # noqa: PLC0415
+    from shared.store.zonal_shifts import read_stored_shifts  # noqa: PLC0415
+
+    record = query_or_unseen(lambda: read_stored_shifts(DynamoTable(clients, settings.table_name)))
+    return None if isinstance(record, ReadFailure) else record
 
 
 def _find_lambda_names(stack_resources: Iterable[tuple[str, str, str]]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from shared.decide.provisioning.monthly_budget import describe_budget
 from shared.model.core.formatting import format_elapsed
 from shared.model.core.units import format_instant
 from shared.model.decisions.month_costs import find_budget_state
+from shared.store.zonal_shifts import describe_failure
 
 
 def build_installation_document(installation: Installation | None) -> dict[str, Any] | None:
@@ -32,6 +33,7 @@ def build_installation_document(installation: Installation | None) -> dict[str, 
             }
             for beat in installation.function_health
         ],
+        "zonalShifts": _build_shift_documents(installation),
         "dashboard": installation.dashboard_url or None,
     }
 
@@ -72,6 +74,7 @@ def _describe_installation(installation: Installation | None, now: datetime) -> 
         fix = f" ({mode.fix})" if mode.fix else ""
         yield "yellow" if mode.fix else "", f"{installation.stack}: {mode.message}{fix}"
     yield from _describe_monthly_budget(installation, now)
+    yield from _describe_zonal_shifts(installation, now)
     if installation.reason:
         yield "yellow", f"{installation.stack}: the functions could not be read: {installation.reason}"
     if installation.function_health:
@@ -86,6 +89,28 @@ def _describe_monthly_budget(installation: Installation, now: datetime) -> Itera
         policy = build_budget_policy(installation.settings)
         budget = find_budget_state(policy, installation.month_costs, now)
         yield "yellow" if budget.step else "", describe_budget(budget)
+
+
+def _describe_zonal_shifts(installation: Installation, now: datetime) -> Iterator[tuple[str, str]]:
+    record = installation.zonal_shifts
+    if record is None:
+        return
+    for shift in record.shifts:
+        if shift.is_active(now):
+            yield (
+                "yellow",
+                f"zone {shift.zone_id} has a zonal shift {shift.describe_end()}: no nodes are launched there",
+            )
+    if record.error:
+        yield "yellow", f"zonal shifts: {describe_failure(record)}"
+
+
+def _build_shift_documents(installation: Installation) -> list[dict[str, Any]]:
+    shifts = () if installation.zonal_shifts is None else installation.zonal_shifts.shifts
+    return [
+        {"zoneId": shift.zone_id, "expiresAt": None if shift.expires_at is None else format_instant(shift.expires_at)}
+        for shift in shifts
+    ]
 
 
 def _format_function_health(health: FunctionHealth, now: datetime) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.model.cloud_provider.node_class_findings import NodeClassAnswers
+from shared.model.cloud_provider.zonal_shift import ZonalShift
 from shared.model.ec2.account import SecurityGroup, Subnet
 from shared.model.ec2.dry_run import DryRunRefusal
 from shared.model.ec2.instance import Instance
@@ -193,6 +194,8 @@ class StackFacts(msgspec.Struct, frozen=True, kw_only=True):
     """When the newest catalog was built, and when it was priced; None if there is no catalog."""
     topic: TopicFacts | ReadFailure | None = None
     """None if no topic is configured, so that no cost notification is sent."""
+    zonal_shifts: tuple[ZonalShift, ...] | ReadFailure | None = None
+    """The shifts that ARC applies; None: zonal shift is not enabled for the cluster, or the setting is off."""
 
     @property
     def settings(self) -> Settings | None:

@@ -20,9 +20,11 @@ from cli.facts.model import (
     TopicFacts,
 )
 from shared.aws.clients import Clients
+from shared.aws.eks import BotoZonalShift
 from shared.aws.errors import translate_errors
 from shared.aws.s3 import S3Bucket
 from shared.errors import Invalid, NotFound
+from shared.model.cloud_provider.zonal_shift import ZonalShift
 from shared.settings import Settings
 from shared.take.snapshot import read_newest_catalog
 
@@ -60,7 +62,11 @@ def read_stack(clients: Clients, name: str, now: datetime) -> StackFacts | None:
     stack = StackFacts(name=name, status=status, created_at=created_at, **parts)
     if isinstance(resources, ReadFailure):
         return stack
-    return replace(stack, topic=query_or_unseen(lambda: _read_topic(clients, stack.settings)))
+    return replace(
+        stack,
+        topic=query_or_unseen(lambda: _read_topic(clients, stack.settings)),
+        zonal_shifts=query_or_unseen(lambda: _read_zonal_shifts(clients, stack.settings)),
+    )
 
 
 def read_stack_description(clients: Clients, name: str) -> dict[str, Any] | None:
@@ -264,6 +270,15 @@ def _read_topic(clients: Clients, settings: Settings | None) -> TopicFacts | Non
         pending_subscriptions=int(attributes.get("SubscriptionsPending", 0)),
         kms_key=attributes.get("KmsMasterKeyId", ""),
     )
+
+
+def _read_zonal_shifts(clients: Clients, settings: Settings | None) -> tuple[ZonalShift, ...] | None:
+    if settings is None or settings.zonal_shift == "off":
+        return None
+    try:
+        return BotoZonalShift(clients).get_zonal_shifts(settings.cluster_arn)
+    except NotFound:
+        return None
 
 
 def _read_catalog_times(clients: Clients, resources: StackResources) -> tuple[datetime | None, datetime | None] | None:

@@ -20,6 +20,7 @@ from cli.planning.arguments import (
 )
 from cli.planning.cluster_source import PlanningInput, default_to_current_context, read_input_with_catalog
 from cli.planning.document import PlanResult, build_plan_document
+from cli.planning.stored_state import with_stored_state
 from cli.planning.table import choose_table_options, render_plan
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
@@ -53,6 +54,9 @@ EXAMPLES: Final = f"""examples:
 In files, a Deployment, StatefulSet, ReplicaSet or Job counts as the pods that its controller would still create.
 
 $JOINER_LIMIT_USD_PER_HOUR limits the price of the nodes, like the setting limit-usd-per-hour.
+
+For a live cluster, $JOINER_ZONAL_SHIFT=on (or drain) and $JOINER_SPOT_HISTORY=on plan with the zonal shifts and the
+history of offerings in the DynamoDB table $JOINER_TABLE_NAME, like the settings zonal-shift and spot-history.
 
 {LIVE_CATALOG_HELP}
 
@@ -130,8 +134,9 @@ def read_input_with_features(args: argparse.Namespace, source: str) -> PlanningI
         InputError: there is no catalog, a live cluster cannot be read, or $FEATURE_GATES or $SCHEDULER_CONFIG cannot
             be parsed.
     """
-    planning_input = read_input_with_catalog(args, source, args.now or datetime.now(UTC))
     settings = read_environment_settings()
+    planning_input = read_input_with_catalog(args, source, args.now or datetime.now(UTC))
+    planning_input = with_stored_state(planning_input, args, settings)
     try:
         cluster = apply_feature_gates(planning_input.cluster, settings.feature_gates, settings.scheduler_config)
     except ValueError as error:

@@ -15,6 +15,7 @@ SERVICE_TITLES: Final = {
     "pricing": "Price List",
     "s3": "S3",
     "savingsplans": "Savings Plans",
+    "arc-zonal-shift": "Amazon Application Recovery Controller (ARC)",
     "sns": "SNS",
     "sqs": "SQS",
     "ssm": "SSM",

@@ -21,6 +21,7 @@ from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
 from infra.iam.trace_grants import build_trace_grants
+from infra.iam.zonal_shift_grants import build_zonal_shift_grants, format_cluster_arn
 from infra.settings.settings import StackOptions
 from infra.storage import (
     CATALOG_PREFIX,
@@ -106,15 +107,13 @@ class FunctionPolicies(Construct):
             ],
         }
         grants_by_function = {
-            spec.name: [*own_grants_by_function.get(spec.name, []), *self._build_common_grants(spec.name)]
+            spec.name: [*own_grants_by_function.get(spec.name, []), *self._build_common_grants(spec.name, options)]
             for spec in functions.specs
         }
         grants_by_function[INSTALLER_SPEC.name] = [self._build_find_cluster_grant()]
         for name, grants in grants_by_function.items():
             network_grants = build_interface_grants() if options.network != "public" else []
-            trace_grants = build_trace_grants() if options.tracing == "on" else []
-            cache_grants = build_cache_grants(state.bucket.bucket_arn, options, name)
-            for grant in (*grants, *network_grants, *trace_grants, *cache_grants):
+            for grant in (*grants, *network_grants, *(build_trace_grants() if options.tracing == "on" else [])):
                 grant.add_to_role(functions.get_role(name))
 
     def _build_launch_grants(self) -> list[Grant]:
@@ -238,7 +237,7 @@ class FunctionPolicies(Construct):
             else [*grants, _build_unscoped_grant("ReadOnDemandPrices", ("pricing:GetProducts",))]
         )
 
-    def _build_common_grants(self, name: str) -> list[Grant]:
+    def _build_common_grants(self, name: str, options: StackOptions) -> list[Grant]:
         bucket = self._state.bucket.bucket_arn
         journal, snapshots, catalogs, market, costs = (
             f"{bucket}/{prefix}*"
@@ -251,6 +250,7 @@ class FunctionPolicies(Construct):
         row_actions = ("dynamodb:GetItem", "dynamodb:PutItem", *own_row_actions)
         grants = [
             self._build_find_cluster_grant(),
+            *build_zonal_shift_grants(options.zonal_shift, self._cluster, name),
             Grant(
                 sid="WriteObjects",
                 actions=("s3:PutObject",),
@@ -270,11 +270,11 @@ class FunctionPolicies(Construct):
             )
             # Without this permission, S3 answers "forbidden" instead of "not found".
             grants.append(Grant(sid="ListBucket", actions=("s3:ListBucket",), resources=(bucket,)))
-        return grants
+        return [*grants, *build_cache_grants(bucket, options, name)]
 
     def _build_find_cluster_grant(self) -> Grant:
-        cluster = f"arn:{cdk.Aws.PARTITION}:eks:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{self._cluster}"
-        return Grant(sid="DescribeCluster", actions=("eks:DescribeCluster",), resources=(cluster,))
+        actions = ("eks:DescribeCluster",)
+        return Grant(sid="DescribeCluster", actions=actions, resources=(format_cluster_arn(self._cluster),))
 
     def _build_owned_conditions(self, key: str, more_equals: dict[str, Any] | None = None) -> Conditions:
         """Return the condition that the tags under *key* name this cluster and a NodePool, plus *more_equals*."""

@@ -19,6 +19,8 @@ INTERFACE_SERVICES: Final = ("ec2", "eks", "sqs", "ssm")
 """Services with an interface endpoint in each subnet, charged by hour and gigabyte."""
 REPORT_SERVICE: Final = "sns"
 """An interface endpoint that is needed if `report-topic` is set."""
+ZONAL_SHIFT_SERVICE: Final = "arc-zonal-shift"
+"""An interface endpoint that is needed if `zonal-shift` is not `off`."""
 GATEWAY_SERVICES: Final = ("dynamodb", "s3")
 """Services with an entry in each route table, free of charge."""
 AWS_BUCKETS: Final = {
@@ -49,7 +51,9 @@ class Endpoints(Construct):
                 for block in options.vpc_cidrs
             ],
         )
-        for service in (*INTERFACE_SERVICES, *([REPORT_SERVICE] if options.report_topic else [])):
+        report_services = (REPORT_SERVICE,) if options.report_topic else ()
+        shift_services = (ZONAL_SHIFT_SERVICE,) if options.zonal_shift != "off" else ()
+        for service in (*INTERFACE_SERVICES, *report_services, *shift_services):
             ec2.CfnVPCEndpoint(
                 self,
                 service.capitalize(),

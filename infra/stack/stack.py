@@ -9,6 +9,7 @@ from infra.functions import installer, price_list
 from infra.functions.functions import Functions, select_specs
 from infra.iam.function_policies import FunctionPolicies
 from infra.iam.node_role import FunctionEntries, NodeRole
+from infra.iam.zonal_shift_grants import format_cluster_arn
 from infra.monitoring.alarms import Alarms
 from infra.monitoring.dashboard import Dashboard
 from infra.network.network import Network
@@ -138,6 +139,7 @@ def _build_settings(options: StackOptions, state: State, queues: Queues, node_ro
         bucket_name=state.bucket.bucket_name,
         queue_prefix=queues.prefix,
         instance_profile=node_role.profile.ref,
+        cluster_arn="" if options.zonal_shift == "off" else format_cluster_arn(options.cluster),
         price_list=price_list.PRICE_LIST_FILENAME if options.price_list else "",
         price_service="unreachable" if options.network == "isolated" else "reachable",
     )

@@ -10,6 +10,7 @@ from shared.cycles.setup.decision_driver import DecisionDriver
 from shared.cycles.setup.run_cycle import LIFECYCLE_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.decide.common.events import sort_events_last
 from shared.decide.launch.fleets.launch_template import plan_template_deletions
+from shared.decide.launch.fleets.unavailable_offerings import build_capacity_error_record
 from shared.decide.lifecycle import reconcile
 from shared.decide.lifecycle.node_claim.garbage_collection import without_spared_instances
 from shared.decide.lifecycle.scheduled_scaling import decide_scheduled_scaling
@@ -21,7 +22,7 @@ from shared.decide.scheduling.templates.node_overlays import evaluate_overlays
 from shared.decide.scheduling.templates.node_pool_hash import compute_node_pool_hash
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions import decision_requests as requests
-from shared.model.decisions.action import Action, FollowUp
+from shared.model.decisions.action import Action, FollowUp, MarkUnavailable
 from shared.model.decisions.action_outcome import OUT_OF_TIME_MESSAGE, Outcome
 from shared.model.decisions.decision_answers import CleanupDue, ExistingTemplates, SparedInstances
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions
@@ -34,7 +35,7 @@ from shared.state.nominations import find_replacement_claims
 from shared.take.kubernetes.optional_resources import SCALED_LISTS
 from shared.take.snapshot import SnapshotRequest, take_snapshot
 
-LIFECYCLE_REQUEST: Final = SnapshotRequest(instances=True, launch_groups=True)
+LIFECYCLE_REQUEST: Final = SnapshotRequest(instances=True, launch_groups=True, zonal_shifts=True)
 
 
 def run_lifecycle(world: World, trigger: str) -> CycleReport:
@@ -78,6 +79,10 @@ def advance_lifecycle(cluster: ClusterSnapshot, inputs: DecisionInputs) -> Decis
     ):  # a node class stays until all its launch templates are deleted
         actions = tuple(action for action in actions if not is_finalizer_removal(action, departing_classes))
     scaling = decide_scheduled_scaling(cluster) if settings.scheduled_scaling == "on" else ()
+    if settings.spot_history == "on":
+        marks = (action for action in actions if isinstance(action, MarkUnavailable))
+        reason = "instances that EC2 ended for lack of capacity"
+        actions = (*actions, *build_capacity_error_record(marks, cluster.taken_at, reason))
     actions = (*node_reservations.nominations, *sort_events_last((*scaling, *actions)))
     outcomes = cleanup_outcomes
     outcomes += yield PerformActions(actions=actions, is_guarded=True, is_last=True)

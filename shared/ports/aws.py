@@ -1,8 +1,9 @@
-"""The AWS APIs as protocols: EC2, SSM parameters, prices, Savings Plans and EKS."""
+"""The AWS APIs as protocols: EC2, SSM parameters, prices, Savings Plans, zonal shifts and EKS."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from shared.model.cloud_provider.zonal_shift import ZonalShift
 from shared.model.ec2.account import (
     CapacityReservation,
     ControlPlaneFacts,
@@ -140,6 +141,17 @@ class SavingsPlansService(Protocol):
         """Return the active Savings Plans of the account that cover instances in *region*, sorted by id.
 
         Their rates are those for Linux with shared tenancy.
+        """
+
+
+class ZonalShiftService(Protocol):
+    """The zonal shift API of Amazon Application Recovery Controller (ARC)."""
+
+    def get_zonal_shifts(self, cluster_arn: str) -> tuple[ZonalShift, ...]:
+        """Return the shifts that ARC applies to the cluster, one for each zone, sorted by zone id.
+
+        Raises:
+            NotFound: zonal shift is not enabled for the cluster.
         """
 
 

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 
+from shared.model.cloud_provider.zonal_shift import ZonalShift
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import ZONE
+from shared.model.core.metadata import ObjectMeta
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
 from shared.state.commitments.node_coverage import CommitmentLedger, build_commitment_ledger
@@ -14,6 +17,7 @@ from shared.state.node_prices import PriceList
 from shared.state.pdb_limits import PdbLimits, build_pdb_limits
 from shared.state.state_node import StateNode, build_state_nodes, group_pods_by_node
 from shared.state.surge_drain import SurgeDrains
+from shared.state.zones.zonal_shifts import find_shifted_zones
 
 
 class ClusterState:
@@ -70,6 +74,15 @@ class ClusterState:
     def surge_drains(self) -> SurgeDrains:
         """The surge drains of Deployments."""
         return SurgeDrains(self.snapshot, self.pdb_limits)
+
+    @cached_property
+    def shifted_zones(self) -> Mapping[str, ZonalShift]:
+        """The active zonal shifts by the name of their zone."""
+        return find_shifted_zones(self.snapshot)
+
+    def find_zonal_shift(self, meta: ObjectMeta) -> ZonalShift | None:
+        """Return the zonal shift of the zone in which the NodeClaim or Node *meta* is; None if there is none."""
+        return self.shifted_zones.get(meta.get_label(ZONE)) if self.shifted_zones else None
 
     @cached_property
     def price_list(self) -> PriceList:

@@ -12,17 +12,21 @@ import msgspec
 
 from shared.errors import Fault, NotFound
 from shared.model.cloud_provider.instance_type import Catalog
+from shared.model.cloud_provider.zonal_shift import ZonalShifts
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.kubernetes.pod_classes import is_provisionable
+from shared.ports.aws import ZonalShiftService
 from shared.ports.storage import Bucket
 from shared.ports.world import World
 from shared.state.schedules import apply_schedules
+from shared.state.zones.zonal_shifts import close_shifted_zones
 from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
 from shared.store.catalog_format import decode_catalog
 from shared.store.launch_groups import read_launch_groups
 from shared.store.offerings.offering_history import read_offering_history
 from shared.store.offerings.unavailable_offerings import read_unavailable_offerings
+from shared.store.zonal_shifts import read_zonal_shifts
 from shared.take.ended_instances import read_ended_instances
 from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
 from shared.take.kubernetes.reflector import Reflector
@@ -46,6 +50,8 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True):
     launch_groups: bool = False
     offering_history: bool = False
     """Read only if the setting spot-history is on."""
+    zonal_shifts: bool = False
+    """Read only if the setting zonal-shift is not off; also read with *unavailable*."""
 
 
 PLANNING_REQUEST: Final = SnapshotRequest(
@@ -78,7 +84,8 @@ def take_snapshot(world: World, request: SnapshotRequest = FULL_REQUEST) -> Clus
     problems: list[Problem] = []
     with world.trace("take"):
         parts = _read_parts(world, request, now, problems)
-    return apply_schedules(ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts))
+    cluster = ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+    return close_shifted_zones(apply_schedules(cluster))
 
 
 def take_trigger_snapshot(world: World, trigger_lists: tuple[str, ...] = TRIGGER_LISTS) -> ClusterSnapshot:
@@ -124,9 +131,8 @@ def refresh_snapshot(
     problems = list(cluster.problems)
     with world.trace("take"):
         parts = _read_parts(world, request, now, problems)
-    return apply_schedules(
-        msgspec.structs.replace(cluster, taken_at=now, problems=tuple(sorted(set(problems))), **parts)
-    )
+    refreshed_cluster = msgspec.structs.replace(cluster, taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+    return close_shifted_zones(apply_schedules(refreshed_cluster))
 
 
 def _read_parts(world: World, request: SnapshotRequest, now: datetime, problems: list[Problem]) -> dict[str, Any]:
@@ -211,4 +217,14 @@ def _read_table_parts(world: World, request: SnapshotRequest, now: datetime, pro
         parts["launch_groups"] = read_launch_groups(world.table, now, problems)
     if request.offering_history and world.settings.spot_history == "on":
         parts["offering_history"] = read_offering_history(world.table, problems)
+    if (request.zonal_shifts or request.unavailable) and world.zonal_shifts is not None:
+        parts["zonal_shifts"] = _read_zonal_shifts(world, world.zonal_shifts, now, problems)
     return parts
+
+
+def _read_zonal_shifts(world: World, service: ZonalShiftService, now: datetime, problems: list[Problem]) -> ZonalShifts:
+    settings = world.settings
+    record = read_zonal_shifts(
+        world.table, service, settings.cluster_arn, now, problems, can_write=settings.mode != "plan"
+    )
+    return ZonalShifts(shifts=record.shifts, ended=record.ended, drains_zones=settings.zonal_shift == "drain")

@@ -62,6 +62,7 @@ def build_overlay(cloud: Cloud) -> Overlay:
         ("ssm", "GetParameter"): services.get_parameter,
         ("pricing", "GetProducts"): services.get_products,
         ("eks", "DescribeCluster"): services.describe_cluster,
+        ("arc-zonal-shift", "GetManagedResource"): services.get_managed_resource,
         ("servicequotas", "GetServiceQuota"): services.get_service_quota,
     }
     return {(service, action): _wrap_handler(cloud, action, handler) for (service, action), handler in handlers.items()}

@@ -1,13 +1,15 @@
-"""Calls of SSM, the Price List, EKS and Service Quotas."""
+"""Calls of SSM, the Price List, EKS, Service Quotas, and Amazon Application Recovery Controller (ARC)."""
 
 import json
-from typing import Final
+import re
+from typing import Any, Final
 
 from shared.model.ec2.types import CapacityType
 from sim.aws_http.filters_and_pages import build_page
-from sim.aws_http.protocol import ApiDict, NotOurs
+from sim.aws_http.protocol import ApiDict, ApiError, NotOurs
 from sim.cloud.cloud import Cloud
 from sim.cloud.eventbridge_events import ACCOUNT_ID
+from sim.cloud.resources.zonal_shifts import ListedShift
 
 CAPACITY_TYPE_BY_QUOTA: Final[dict[str, CapacityType]] = {"L-1216C47A": "on-demand", "L-34B43A08": "spot"}
 SPECIAL_FAMILY_QUOTAS: Final = frozenset(
@@ -20,6 +22,7 @@ SPECIAL_FAMILY_QUOTAS: Final = frozenset(
 """vCPU quotas of special instance families, which cannot be changed here."""
 DEFAULT_VCPU_QUOTA: Final = 100_000
 """The quota of an account if none was set."""
+_SUPPORTED_ARN: Final = re.compile(r"arn:[a-z-]+:(autoscaling|eks|elasticloadbalancing):([a-z0-9-]+):\d{12}:\S+")
 
 
 class ServicesApi:
@@ -55,6 +58,30 @@ class ServicesApi:
             **products_page,
             "FormatVersion": "aws_v1",
             "PriceList": [product["item"] for product in products_page["PriceList"]],
+        }
+
+    def get_managed_resource(self, parameters: ApiDict) -> ApiDict:
+        """GetManagedResource, which takes an ARN in the region of the endpoint.
+
+        Raises:
+            ApiError: the identifier is not the ARN of a resource that ARC supports.
+            NotFound: ARC does not manage the resource.
+        """
+        identifier, shifts = parameters["resourceIdentifier"], self._cloud.zonal_shifts
+        match = _SUPPORTED_ARN.fullmatch(identifier)
+        if match is None or match[2] != self._cloud.region:
+            raise ApiError("ValidationException", f"{identifier} is not a valid resource identifier")
+        shifts.check_managed(identifier)
+        listed_shifts = shifts.list_shifts(self._cloud.clock.get_time())
+        away_ids = {listed.shift.zone_id for listed in listed_shifts if listed.is_applied}
+        zone_ids = sorted({subnet.zone_id for subnet in self._cloud.network.subnets.values()})
+        return {
+            "arn": identifier,
+            "name": identifier.rpartition("/")[2],
+            "appliedWeights": {zone_id: float(zone_id not in away_ids) for zone_id in zone_ids},
+            "zonalShifts": [_encode_shift(listed, identifier) for listed in listed_shifts if listed.shift_id],
+            "autoshifts": [_encode_autoshift(listed) for listed in listed_shifts if not listed.shift_id],
+            "zonalAutoshiftStatus": "DISABLED",
         }
 
     def describe_cluster(self, parameters: ApiDict) -> ApiDict:
@@ -107,3 +134,21 @@ def _build_product(name: str, usd_per_hour: float) -> str:
             "terms": {"OnDemand": {f"{name}.JRTCKXETXF": {"priceDimensions": {f"{name}.6YS6EN2CT7": price}}}},
         }
     )
+
+
+def _encode_autoshift(listed: ListedShift) -> dict[str, Any]:
+    return {
+        "appliedStatus": "APPLIED" if listed.is_applied else "NOT_APPLIED",
+        "awayFrom": listed.shift.zone_id,
+        "startTime": listed.shift.started_at,
+    }
+
+
+def _encode_shift(listed: ListedShift, identifier: str) -> dict[str, Any]:
+    return _encode_autoshift(listed) | {
+        "zonalShiftId": listed.shift_id,
+        "resourceIdentifier": identifier,
+        "expiryTime": listed.shift.expires_at,
+        "comment": listed.shift.comment,
+        "shiftType": "ZONAL_SHIFT",
+    }

@@ -12,7 +12,7 @@ import msgspec
 
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
-from shared.aws.eks import BotoEks
+from shared.aws.eks import BotoEks, BotoZonalShift
 from shared.aws.on_demand_prices import BotoPricingService
 from shared.aws.s3 import S3Bucket
 from shared.aws.savings_plans import BotoSavingsPlans
@@ -103,6 +103,7 @@ class RequestChecks:
             "bucket": S3Bucket(clients, settings.bucket_name),
             "topic": SnsTopic(clients, settings.report_topic),
             "savings_plans": BotoSavingsPlans(clients),
+            "zonal_shifts": BotoZonalShift(clients),
         }
 
     def _check_log_lines(self, emit: Callable[[str], None], function: str) -> Callable[[str], None]:

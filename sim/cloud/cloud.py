@@ -28,12 +28,13 @@ from sim.cloud.ec2.instance_lifecycle import InstanceRegistry
 from sim.cloud.ec2.launch_checks import LaunchChecks
 from sim.cloud.ec2.launch_templates import LaunchTemplates
 from sim.cloud.ec2.reservations import Reservations
-from sim.cloud.eventbridge_events import EventBus
+from sim.cloud.eventbridge_events import ACCOUNT_ID, EventBus
 from sim.cloud.open_answers import OpenAnswers
 from sim.cloud.rate_limits import RateLimiter
 from sim.cloud.resources.commitments import AccountCommitments
 from sim.cloud.resources.images import ImageRegistry
 from sim.cloud.resources.network import Network
+from sim.cloud.resources.zonal_shifts import ZonalShifts
 from sim.time.virtual_clock import Clock
 
 CAPACITY_TYPES: Final[tuple[CapacityType, ...]] = ("on-demand", "spot")
@@ -74,6 +75,7 @@ class Cloud:
         cluster: str = "joiner",
         version: str = "1.34",
         describe_lag: timedelta = DESCRIBE_DELAY,
+        account: str = ACCOUNT_ID,
     ) -> None:
         """Create a private subnet per zone and a security group, tagged for *cluster*, and two AMI releases.
 
@@ -103,6 +105,7 @@ class Cloud:
         self.fleets = Fleets(self._build_launch_context())
         self.facts = _build_control_plane_facts(cluster, region, version)
         self._create_default_resources(cluster)
+        self.zonal_shifts = ZonalShifts(_format_cluster_arn(region, account, cluster), self.network.zone_ids, seed)
 
     def set_open_answers(self, open_answers: OpenAnswers) -> None:
         """Select the answers that AWS's documentation leaves open."""
@@ -260,6 +263,10 @@ class Cloud:
 @cache
 def _list_offerings(region: str, zones: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((instance_type, zone) for zone in zones for instance_type in load_types_by_zone(region)[zone]))
+
+
+def _format_cluster_arn(region: str, account: str, cluster: str) -> str:
+    return f"arn:aws:eks:{region}:{account}:cluster/{cluster}"
 
 
 def _build_control_plane_facts(cluster: str, region: str, version: str) -> ControlPlaneFacts:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from shared.errors import Conflict, NotFound
+from shared.model.cloud_provider.zonal_shift import ZonalShift
 from shared.model.core.labels import LAUNCH_GROUP
 from shared.model.ec2.account import (
     CapacityReservation,
@@ -186,6 +187,17 @@ class CloudSavingsPlans(CloudPort):
         """Return the active plans that cover instances in *region*."""
         self._cloud.rate_limiter.check_call("DescribeSavingsPlans")
         return self._cloud.commitments.list_plans(self._cloud.clock.get_time(), region)
+
+
+class CloudZonalShift(CloudPort):
+    """The port `shared.ports.aws.ZonalShiftService`."""
+
+    def get_zonal_shifts(self, cluster_arn: str) -> tuple[ZonalShift, ...]:
+        """Return the shifts that ARC applies."""
+        self._cloud.rate_limiter.check_call("GetManagedResource")
+        shifts = self._cloud.zonal_shifts
+        shifts.check_managed(cluster_arn)
+        return tuple(item.shift for item in shifts.list_shifts(self._cloud.clock.get_time()) if item.is_applied)
 
 
 class CloudEks(CloudPort):

@@ -106,7 +106,12 @@ class _ScriptRun:
         self.timeline: list[str] = []
         self.coverage = KillCoverage()
         self.event_counts: Counter[str] = Counter()
-        self.world = FaultWorld(script.seed, script.setup.reaction, has_surge_drain=script.setup.has_surge_drain)
+        self.world = FaultWorld(
+            script.seed,
+            script.setup.reaction,
+            has_surge_drain=script.setup.has_surge_drain,
+            zonal_shift=script.setup.zonal_shift,
+        )
         self.started_at = self._last_call_at = self.world.clock.get_time()
         self._calls_at_instant = 0
         self.invariants = InvariantChecker(self.world, script.setup, self.add_violation)

@@ -99,6 +99,11 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
             ),
             "parameters.get_parameter": self._build_parameter_requests,
             "savings_plans.describe_savings_plans": self._build_savings_plan_requests,
+            "zonal_shifts.get_zonal_shifts": lambda argument: (
+                self._build_request(
+                    "arc-zonal-shift:GetManagedResource", "*", {"arc-zonal-shift:ResourceIdentifier": argument}
+                ),
+            ),
             "topic.publish": lambda _: (self._build_request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda argument: (self._build_request("s3:GetObject", f"{self._bucket}/{argument}"),),
             "bucket.list_keys": lambda argument: (

@@ -18,9 +18,17 @@ from shared.settings import Settings
 from sim.authorization.access_checks import AccessControl
 from sim.aws_rules.world_ports import RequestChecks
 from sim.cloud.cloud import Cloud
-from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing, CloudSavingsPlans
+from sim.cloud.in_process_aws import (
+    CloudEc2,
+    CloudEks,
+    CloudParameters,
+    CloudPricing,
+    CloudSavingsPlans,
+    CloudZonalShift,
+)
 from sim.fault_tap import PortCall, Tap, tap_world
 from sim.lambda_runtime.runtime import LambdaRuntime
+from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
@@ -41,7 +49,7 @@ class DeployedStack(ABC):
         deployed_template = template if template is not None else synthesize_template(settings=ACTIVE_SETTINGS)
         self.wiring = StackWiring.parse(deployed_template)
         settings = Settings.from_environment(dict(self.wiring.functions[0].environment))
-        self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name)
+        self.cloud = Cloud(clock, seed, region=settings.region, cluster=settings.cluster_name, account=ACCOUNT_ID)
         self.access_control = AccessControl(deployed_template, self.cloud)
         """Allows the functions what their roles and the installed ClusterRole allow, and fails the run otherwise."""
         self.cloud.instances.volume_keys.can_use_key = self.access_control.can_launch_with_key
@@ -95,6 +103,7 @@ class DeployedStack(ABC):
             bucket=self.bucket,
             clock=self.cloud.clock.get_time,
             savings_plans=CloudSavingsPlans(self.cloud) if settings.commitments == "account" else None,
+            zonal_shifts=CloudZonalShift(self.cloud) if settings.zonal_shift != "off" else None,
             topic=self.topic if settings.report_topic else None,
             emit=self.log_lines.append,
             name=f"{function}-{len(self.runtime.invocations):06d}",

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 import msgspec
 
 from shared.aws.ec2.client import BotoEc2
-from shared.aws.eks import BotoEks
+from shared.aws.eks import BotoEks, BotoZonalShift
 from shared.aws.on_demand_prices import BotoPricingService
 from shared.aws.savings_plans import BotoSavingsPlans
 from shared.aws.ssm import BotoParameterStore
@@ -44,6 +44,7 @@ def open_http_face(cloud: Cloud) -> Iterator[Face]:
         parameters=BotoParameterStore(get_clients()),
         prices=BotoPricingService(get_clients()),
         savings_plans=BotoSavingsPlans(get_clients()),
+        zonal_shifts=BotoZonalShift(get_clients()),
         eks=BotoEks(get_clients()),
     )
 

@@ -2,9 +2,16 @@
 
 import msgspec
 
-from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService, SavingsPlansService
+from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService, SavingsPlansService, ZonalShiftService
 from sim.cloud.cloud import Cloud
-from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing, CloudSavingsPlans
+from sim.cloud.in_process_aws import (
+    CloudEc2,
+    CloudEks,
+    CloudParameters,
+    CloudPricing,
+    CloudSavingsPlans,
+    CloudZonalShift,
+)
 
 
 class Face(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,6 +22,7 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
     parameters: ParameterStore
     prices: PricingService
     savings_plans: SavingsPlansService
+    zonal_shifts: ZonalShiftService
     eks: Eks
 
 
@@ -26,5 +34,6 @@ def build_memory_face(cloud: Cloud) -> Face:
         parameters=CloudParameters(cloud),
         prices=CloudPricing(cloud),
         savings_plans=CloudSavingsPlans(cloud),
+        zonal_shifts=CloudZonalShift(cloud),
         eks=CloudEks(cloud),
     )

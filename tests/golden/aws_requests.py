@@ -91,6 +91,7 @@ def record_requests() -> RequestLog:
         build_selective_world,
         build_reserved_world,
         build_committed_world,
+        build_shifted_world,
     ):
         log.merge(build_world().request_checks.log)
     return log
@@ -240,6 +241,15 @@ def build_committed_world() -> World:
     world.cloud.commitments.add_plan(1.0, world.clock.get_time())
     world.cloud.commitments.add_reserved("m5.large", 1, world.clock.get_time())
     world.apply([make_node_class(), make_node_pool()])
+    world.advance_time(EXCHANGE_TIME)
+    return world
+
+
+def build_shifted_world() -> World:
+    """Return a cluster whose zonal shifts are read."""
+    world = World(template=synthesize_template(settings={**ACTIVE_SETTINGS, "zonal-shift": "on"}))
+    world.cloud.zonal_shifts.enable()
+    world.apply([make_node_class(), make_node_pool(), make_deployment(1)])
     world.advance_time(EXCHANGE_TIME)
     return world
 

@@ -63,6 +63,26 @@ def check_mode(facts: DoctorFacts) -> Iterator[CheckResult]:
         yield check.warn(operating_mode.message, operating_mode.fix)
 
 
+def check_zonal_shift(facts: DoctorFacts) -> Iterator[CheckResult]:
+    """Check that zonal shift is enabled for the cluster if the setting `zonal-shift` follows it."""
+    settings = facts.stack.settings if facts.stack is not None else None
+    if facts.stack is None or settings is None or settings.zonal_shift == "off":
+        return
+    shifts, check = facts.stack.zonal_shifts, CheckReporter("zonal-shift")
+    if isinstance(shifts, ReadFailure):
+        yield check.skip("zonal shifts", shifts, "arc-zonal-shift:GetManagedResource on the cluster")
+    elif shifts is None:
+        command = f"aws eks update-cluster-config --name {settings.cluster_name} --zonal-shift-config enabled=true"
+        message = f"zonal-shift is {settings.zonal_shift}, but zonal shift is not enabled for the EKS cluster"
+        yield check.fail(message, f"run `{command}`, or set `zonal-shift: off`")
+    elif shifts:
+        for shift in shifts:
+            message = f"zone {shift.zone_id} has a zonal shift {shift.describe_end()}: no nodes are launched there"
+            yield check.warn(message, "if the zone is healthy again, cancel the shift: docs/guide/zonal-shift.md")
+    else:
+        yield check.accept("zonal shift is enabled for the cluster, and no shift is active")
+
+
 def check_functions(facts: DoctorFacts) -> Iterator[CheckResult]:
     """Check that all functions are active and that their recent invocations succeeded."""
     if facts.stack is None:

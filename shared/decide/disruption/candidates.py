@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
+from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
@@ -84,6 +84,9 @@ def evaluate_candidate(
     for check in _CHECKS:
         if objection := check(state, cluster_state.taken_at, nominated_nodes):
             return BlockedVerdict(node=state.name, reason=objection[0], message=objection[1])
+    objection = _check_zonal_shift(state, cluster_state, disruption_class)
+    if objection:
+        return BlockedVerdict(node=state.name, reason=objection[0], message=objection[1])
     if node is None or claim is None or pool is None:
         name = state.meta.get_label(NODEPOOL)
         return BlockedVerdict(
@@ -174,6 +177,15 @@ def _check_do_not_disrupt(state: StateNode, *_: object) -> _Objection:
 
 def _check_node_pool_label(state: StateNode, *_: object) -> _Objection:
     return None if state.pool else ("NoNodePool", f"node has no label {NODEPOOL}")
+
+
+def _check_zonal_shift(state: StateNode, cluster_state: ClusterState, disruption_class: DisruptionClass) -> _Objection:
+    """Hold voluntary disruption in a shifted zone, except drift if its nodes are to be replaced."""
+    shift, shifts = cluster_state.find_zonal_shift(state.meta), cluster_state.snapshot.zonal_shifts
+    if shift is None or shifts is None or (shifts.drains_zones and disruption_class == "eventual"):
+        return None
+    zone_text = f"zone {state.meta.get_label(ZONE)} ({shift.zone_id}) has a zonal shift {shift.describe_end()}"
+    return "ZonalShift", f"{zone_text}: voluntary disruption is held"
 
 
 _CHECKS: Final[tuple[Callable[[StateNode, datetime, frozenset[str]], _Objection], ...]] = (

@@ -120,7 +120,10 @@ class DisruptionContext:
             cluster_state, states, {*self.command_nodes, *removed_nodes}, self.expected_node_by_pod, self.options
         )
         setup = replace(setup, kept_anti_affinity=kept_terms)
-        self.close_nodes(setup, lambda state: not state.is_initialized())
+        self.close_nodes(
+            setup,
+            lambda state: not state.is_initialized() or self.cluster_state.find_zonal_shift(state.meta) is not None,
+        )
         if self.settings.frees_limits:
             setup.simulation.freed_limits_by_node = self._find_freed_limits(setup)
         return setup

@@ -33,6 +33,7 @@ from shared.decide.lifecycle.reconcile_context import (
 from shared.decide.lifecycle.status.node_pool import build_pool_status
 from shared.decide.lifecycle.status.registration_health import record_registration_history
 from shared.decide.lifecycle.status.unreadable_objects import report_unreadable_objects
+from shared.decide.lifecycle.status.zonal_shift import describe_zonal_shifts
 from shared.decide.lifecycle.termination.finalizers import terminate_unclaimed_node
 from shared.decide.lifecycle.termination.missing_node_pools import wait_for_node_pools
 from shared.decide.lifecycle.termination.node_class import reconcile_node_class_finalizer
@@ -106,6 +107,7 @@ def decide_lifecycle(
         launched = [claim for claim in own_claims if claim.provider_id]
         actions.extend(update_hash_annotations("EC2NodeClass", node_class.meta, node_class.spec_hash, launched))
     actions.extend(report_unreadable_objects(context))
+    actions.extend(describe_zonal_shifts(cluster_state))
     actions.sort(key=lambda action: not isinstance(action, RegisterNode))
     return keep_earliest_requeues(_merge_terminations(actions))
 

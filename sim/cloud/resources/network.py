@@ -86,7 +86,7 @@ class Network:
         """Create an empty VPC; *zones* are the zone names, in the order of their ids."""
         self.region = region
         self.subnets: dict[str, SubnetAddresses] = {}
-        self._zone_ids = {zone: build_zone_id(region, number) for number, zone in enumerate(zones, 1)}
+        self.zone_ids = {zone: build_zone_id(region, number) for number, zone in enumerate(zones, 1)}
         self._groups: dict[str, tuple[SecurityGroup, dict[str, str]]] = {}
         self._seed = seed
 
@@ -96,7 +96,7 @@ class Network:
         Raises:
             Invalid: there is no such zone, or *cidr* is not in the VPC or overlaps.
         """
-        if zone not in self._zone_ids:
+        if zone not in self.zone_ids:
             raise Invalid(f"Value ({zone}) for parameter availabilityZone is invalid.", code="InvalidParameterValue")
         block = IPv4Network(cidr) if cidr else self._find_free_block()
         if not block.subnet_of(VPC_CIDR):
@@ -104,7 +104,7 @@ class Network:
         if self._has_overlap(block):
             raise Invalid(f"The CIDR '{block}' conflicts with another subnet", code="InvalidSubnet.Conflict")
         subnet_id = seeded_random.build_resource_id("subnet", self._seed, self.region, block)
-        self.subnets[subnet_id] = SubnetAddresses(subnet_id, zone, self._zone_ids[zone], block, tags)
+        self.subnets[subnet_id] = SubnetAddresses(subnet_id, zone, self.zone_ids[zone], block, tags)
         return subnet_id
 
     def add_security_group(self, name: str, tags: Tags = ()) -> str:

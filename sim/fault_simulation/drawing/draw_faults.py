@@ -30,6 +30,7 @@ from sim.fault_simulation.events.script_events import (
     Skew,
     SlowDetach,
     Stale,
+    ZonalShiftStart,
     ZoneDown,
 )
 from sim.fault_simulation.events.script_manifests import INSTANCE_TYPES, ZONES
@@ -72,6 +73,10 @@ def draw_faults(draws: RandomDraws, length: int, setup: ScriptSetup) -> Iterator
     if setup.reserved_count:
         at = draws.draw_integer(120, length - 200, "reservation")
         yield Doom(at=at, cause="reservation", position=draws.draw_position("reservation ends"))
+    if setup.zonal_shift != "off":
+        at = draws.draw_integer(60, length - 300, "zonal shift")
+        lasts = draws.draw_integer(60, 600, "zonal shift lasts")
+        yield ZonalShiftStart(at=at, lasts=lasts, zone=draws.choose(ZONES, "zonal shift zone"))
     for index in range(KILLS_PER_SCRIPT):
         # Quadratic: rare call sites need time to be reached.
         yield _draw_kill(draws, -1 - index, int((length - 200) * draws.draw_ratio("kill", index) ** 2))

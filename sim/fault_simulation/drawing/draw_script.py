@@ -81,6 +81,7 @@ def _draw_full_setup(draws: RandomDraws, base_setup: ScriptSetup) -> ScriptSetup
         reaction=draws.choose((*["tick"] * 6, *["watch"] * 4, "logs", "logs"), "reaction"),
         has_neighbor=draws.choose((True, False), "neighbour"),
         has_surge_drain=draws.choose((True, False), "surge"),
+        zonal_shift=draws.choose(("off", "off", "on", "drain"), "zonal shift?"),
         expire_after="6m" if graceful_expiration else base_setup.expire_after,
         graceful_expiration=graceful_expiration,
     )

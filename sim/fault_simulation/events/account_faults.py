@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from shared.errors import Invalid, NotFound
 from shared.model.ec2.instance import Instance
+from sim.cloud.resources.zonal_shifts import MIN_SHIFT_DURATION
 from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.fault_simulation.events.script_events import (
     DeadBoot,
@@ -19,6 +20,7 @@ from sim.fault_simulation.events.script_events import (
     Notice,
     Shortage,
     SlowDetach,
+    ZonalShiftStart,
     ZoneDown,
 )
 
@@ -70,8 +72,8 @@ class FaultInjector:
                 affected, end = self._impair_instance(fault)
             case SlowDetach():
                 end = _set_delay(self._world.cluster.volume_attacher, "detach_delay", fault.seconds)
-            case ZoneDown():
-                end = self._fail_zone(fault.zone)
+            case ZonalShiftStart() | ZoneDown():
+                end = self._close_zone(fault)
             case Notice():
                 affected = self._send_notice(fault)
             case _:
@@ -90,6 +92,13 @@ class FaultInjector:
             cloud.set_capacity(None, *pools)
 
         return end_shortage
+
+    def _close_zone(self, fault: ZonalShiftStart | ZoneDown) -> FaultEnd:
+        if isinstance(fault, ZoneDown):
+            return self._fail_zone(fault.zone)
+        shifts, now = self._world.cloud.zonal_shifts, self._world.clock.get_time()
+        shifts.start_shift(fault.zone, now, timedelta(seconds=fault.lasts) + MIN_SHIFT_DURATION)
+        return shifts.cancel_shift
 
     def _fail_zone(self, zone: str) -> FaultEnd:
         self._world.cloud.drain_zone(zone)

@@ -52,7 +52,9 @@ class FaultWorld(EmbeddedWorld):
 
     observer: CallObserver
 
-    def __init__(self, seed: int, reaction: str = "tick", *, has_surge_drain: bool = False) -> None:
+    def __init__(
+        self, seed: int, reaction: str = "tick", *, has_surge_drain: bool = False, zonal_shift: str = "off"
+    ) -> None:
         """Deploy the stack, which detects pending pods by *reaction*; no manifests are applied yet."""
         self.clock_skews: dict[str, timedelta] = {}
         """How far the clock of a function is ahead."""
@@ -68,7 +70,9 @@ class FaultWorld(EmbeddedWorld):
         """Instances with a failed status check: from when until when."""
         self.foreign_instances: tuple[str, ...] = ()
         """Instances of another cluster in the same account."""
-        super().__init__(seed, template=_synthesize_template(reaction, has_surge_drain=has_surge_drain))
+        super().__init__(seed, template=_synthesize_template(reaction, zonal_shift, has_surge_drain=has_surge_drain))
+        if zonal_shift != "off":
+            self.cloud.zonal_shifts.enable()
         self.cloud.types = {name: self.cloud.types[name] for name in INSTANCE_TYPES}
         self.cloud.offerings = tuple((name, zone) for name, zone in self.cloud.offerings if name in INSTANCE_TYPES)
         self.on_call: Callable[[Invocation], None] = lambda _: None
@@ -172,9 +176,11 @@ class FaultWorld(EmbeddedWorld):
 
 
 @cache
-def _synthesize_template(reaction: str, *, has_surge_drain: bool) -> Mapping[str, Any]:
+def _synthesize_template(reaction: str, zonal_shift: str, *, has_surge_drain: bool) -> Mapping[str, Any]:
     surge_settings = {"surge-drain": "on", "outcome-check-minutes": "10"} if has_surge_drain else {}
-    return synthesize_template(settings=ACTIVE_SETTINGS | {"reaction": reaction} | surge_settings)
+    return synthesize_template(
+        settings=ACTIVE_SETTINGS | {"reaction": reaction, "zonal-shift": zonal_shift} | surge_settings
+    )
 
 
 class _ObservedKube(InMemoryKube):

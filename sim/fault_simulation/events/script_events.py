@@ -206,6 +206,12 @@ class ZoneDown(Event, frozen=True, kw_only=True, tag="zone-down"):
     zone: str
 
 
+class ZonalShiftStart(Event, frozen=True, kw_only=True, tag="zonal-shift"):
+    """A user starts a zonal shift of the cluster away from a zone, and cancels it at the end of the event."""
+
+    zone: str
+
+
 class Skew(Event, frozen=True, kw_only=True, tag="skew"):
     """The clock of *function* is *seconds* ahead of the others."""
 
@@ -215,7 +221,9 @@ class Skew(Event, frozen=True, kw_only=True, tag="skew"):
 
 UserAction: TypeAlias = Batch | Drift | Erase | Recreate | Release | Remove | Restaff | Retag | Scale
 FunctionFault: TypeAlias = Kill | Messages | Pause | Repeat | Skew | Stale | CallFailure
-InfrastructureFault: TypeAlias = DeadBoot | Doom | Flap | Impair | Lag | Notice | Shortage | SlowDetach | ZoneDown
+InfrastructureFault: TypeAlias = (
+    DeadBoot | Doom | Flap | Impair | Lag | Notice | Shortage | SlowDetach | ZonalShiftStart | ZoneDown
+)
 AnyEvent: TypeAlias = UserAction | FunctionFault | InfrastructureFault
 USER_ACTION_TYPES: Final = (Scale, Recreate, Drift, Retag, Release, Batch, Restaff)
 """Normal user actions, which excuse no violation."""

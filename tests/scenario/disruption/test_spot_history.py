@@ -1,5 +1,6 @@
 """The history of offerings in a simulated account: recorded, priced, shown, and replayed."""
 
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from shared.model.cloud_provider.offering_history import OfferingHistory
 from shared.report.journal.decision_record import decode_record
 from shared.store.catalog_format import decode_catalog
 from shared.store.offerings.offering_history import ROW_KIND, read_offering_history
+from sim.cloud.ec2.instance import SimulatedInstance
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.worlds import World, make_deployment, make_node_class, make_node_pool
@@ -90,3 +92,31 @@ def test_history_is_read_and_written_only_if_the_setting_is_on(setting: str) -> 
     assert "unavailable" in kinds
     assert (ROW_KIND in kinds) == (setting == "on")
     assert bool(read_history(world).records) == (setting == "on")
+
+
+@pytest.mark.parametrize("setting", ["off", "on"])
+def test_instance_that_ec2_ends_for_lack_of_capacity_counts_as_a_capacity_error(setting: str) -> None:
+    world = World(
+        make_node_class(),
+        make_node_pool(capacity=("spot",), after="Never"),
+        template=synthesize_stack() if setting == "on" else None,
+    )
+    ended_offerings: list[tuple[str, str]] = []
+
+    def end_instance(instance: SimulatedInstance) -> None:
+        instance.state_reason = "Server.InsufficientInstanceCapacity: Insufficient capacity"
+        world.cloud.instances.terminate_immediately(instance.instance_id)
+
+    def end_first_instance(event: dict[str, Any]) -> None:
+        if event["detail"].get("state") == "pending" and not ended_offerings:
+            instance = world.cloud.instances.find(event["detail"]["instance-id"])
+            ended_offerings.append((instance.launch_spec.instance_type, instance.subnet.zone))
+            world.clock.call_after(timedelta(seconds=3), lambda: end_instance(instance))
+
+    world.cloud.events.subscribe(end_first_instance)
+    world.apply([make_deployment(3)])
+    world.wait_until_settled(3, timeout=400)
+    world.advance_seconds(90)
+    records = read_history(world).records
+    assert [(record.instance_type, record.zone) for record in records] == (ended_offerings if setting == "on" else [])
+    assert all(record.capacity_errors > 0.9 for record in records)

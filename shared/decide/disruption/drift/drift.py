@@ -38,6 +38,7 @@ from shared.model.karpenter.node_pool import NodePool
 DRIFTED: Final = "Drifted"
 DRIFT_REQUESTED: Final = "DriftRequested"
 REBALANCE_RECOMMENDED: Final = "RebalanceRecommended"
+ZONAL_SHIFT: Final = "ZonalShift"
 NODE_POOL_DRIFTED: Final = "NodePoolDrifted"
 REQUIREMENTS_DRIFTED: Final = "RequirementsDrifted"
 NODE_CLASS_DRIFT: Final = "NodeClassDrift"
@@ -59,6 +60,8 @@ class DriftInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The NodeClaim or its Node has the annotation that requests replacement."""
     is_at_risk: bool = False
     """EC2 has recommended to rebalance the instance, and the NodePool has the policy to replace such nodes."""
+    is_in_shifted_zone: bool = False
+    """The zone of the node has a zonal shift, and nodes of such zones are to be replaced."""
     waits_for_canary: bool = False
     """The image canary, another node, must run the new image first."""
 
@@ -118,6 +121,10 @@ def _check_drift_request(inputs: DriftInputs) -> str:
 
 def _check_rebalance_recommendation(inputs: DriftInputs) -> str:
     return REBALANCE_RECOMMENDED if inputs.is_at_risk else ""
+
+
+def _check_zonal_shift(inputs: DriftInputs) -> str:
+    return ZONAL_SHIFT if inputs.is_in_shifted_zone else ""
 
 
 def _check_expiration(inputs: DriftInputs) -> str:
@@ -208,6 +215,7 @@ def _check_placement_group(inputs: DriftInputs) -> str:
 _Check: TypeAlias = Callable[[DriftInputs], str | None]
 _NODE_POOL_CHECKS: Final[tuple[_Check, ...]] = (
     _check_drift_request,
+    _check_zonal_shift,
     _check_rebalance_recommendation,
     _check_expiration,
     _check_node_pool_hash,
@@ -224,6 +232,7 @@ _NODE_CLASS_CHECKS: Final[tuple[_Check, ...]] = (
 )
 _RESOLVED_CHECKS: Final[Mapping[str, Callable[[DriftInputs], bool]]] = {
     DRIFT_REQUESTED: lambda inputs: not inputs.is_drift_requested,
+    ZONAL_SHIFT: lambda inputs: not inputs.is_in_shifted_zone,
     REBALANCE_RECOMMENDED: lambda inputs: not inputs.is_at_risk,
     EXPIRED: lambda inputs: not _check_expiration(inputs),
     NODE_POOL_DRIFTED: lambda inputs: _get_node_pool_hash(inputs) == compute_node_pool_hash(inputs.pool),

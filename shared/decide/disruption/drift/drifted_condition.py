@@ -121,6 +121,9 @@ def _build_inputs(cluster_state: ClusterState) -> Iterator[DriftInputs]:
                 is_at_risk=pool.meta.get_annotation(REBALANCE_POLICY) == "replace"
                 and bool(claim.provider_id)
                 and claim.provider_id in risky_provider_ids,
+                is_in_shifted_zone=cluster.zonal_shifts is not None
+                and cluster.zonal_shifts.drains_zones
+                and cluster_state.find_zonal_shift(claim.meta) is not None,
             )
 
 

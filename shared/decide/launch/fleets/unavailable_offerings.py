@@ -77,12 +77,19 @@ def compute_unavailable_period(
 def record_capacity_errors(
     marks: Iterable[MarkUnavailable], cluster: ClusterSnapshot
 ) -> tuple[RecordOfferingEvents, ...]:
-    """Return the action that adds the offerings of *marks* to the history; none without a history.
+    """Return the action that adds the offerings of *marks* to the history; none without a history."""
+    if cluster.offering_history is None:
+        return ()
+    return build_capacity_error_record(marks, cluster.taken_at, "capacity errors of CreateFleet")
+
+
+def build_capacity_error_record(
+    marks: Iterable[MarkUnavailable], at: datetime, message: str
+) -> tuple[RecordOfferingEvents, ...]:
+    """Return the action that adds a capacity error of each offering of *marks* to the history, if there are any.
 
     A mark that is about a subnet, a placement group, or all instance types or zones, says nothing about an offering.
     """
-    if cluster.offering_history is None:
-        return ()
     offerings = {
         (offering.instance_type, offering.zone, offering.capacity_type)
         for offering in (mark.offering for mark in marks)
@@ -94,11 +101,11 @@ def record_capacity_errors(
             zone=zone,
             capacity_type=capacity_type,
             kind="capacity-error",
-            at=cluster.taken_at,
+            at=at,
         )
         for instance_type, zone, capacity_type in sorted(offerings)
     )
-    return (RecordOfferingEvents(events=events, message="capacity errors of CreateFleet"),) if events else ()
+    return (RecordOfferingEvents(events=events, message=message),) if events else ()
 
 
 def build_offering_mark(

@@ -117,8 +117,13 @@ def _filter_actions(actions: Iterable[Action], spared_ids: Collection[str], spar
 
 
 def find_missing_instance(claim_state: NodeClaimState, context: LifecycleContext) -> str:
-    """Return "garbage_collected" if EC2 does not have the instance of a registered NodeClaim any more, else ""."""
+    """Return "garbage_collected" if EC2 does not have the instance of a registered NodeClaim any more, else "".
+
+    In a zone with a zonal shift, the list of EC2 may be incomplete: an instance that it lacks is kept, as in Karpenter.
+    """
     claim = claim_state.claim
+    if context.cluster_state.find_zonal_shift(claim.meta) is not None:
+        return ""
     is_instance_gone = context.is_gone(claim.instance_id, claim_state.get_launch_time(context.now)) and bool(
         claim.provider_id
     )

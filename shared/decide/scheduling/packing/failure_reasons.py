@@ -6,6 +6,7 @@ from typing import Final
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.nodes.node_pool_limits import select_type_limits
 from shared.decide.scheduling.nodes.usd_limit_refusal import explain_usd_limits
+from shared.decide.scheduling.nodes.zonal_shift_refusal import explain_zonal_shifts
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.templates.min_values import has_min_values
@@ -82,7 +83,7 @@ def _explain_stage(
     taint = find_untolerated_taint(template.pool.taints, stage.tolerations)
     if taint is not None:
         return TemplateRefusal(reason="TaintNotTolerated", message=f"needs toleration {taint}")
-    return (
+    refusal = (
         _explain_requirements(template, stage)
         or _explain_volumes(template, pod_class, stage)
         or _explain_size(template, pod_class, stage, axes)
@@ -91,6 +92,7 @@ def _explain_stage(
         or _explain_min_values(template, pod_class, stage, packing)
         or _explain_topology(pod_class.binding_groups[stage_number], packing)
     )
+    return explain_zonal_shifts(refusal, template, pod_class, stage)
 
 
 def _explain_requirements(template: NodeClaimTemplate, stage: RelaxationStage) -> TemplateRefusal | None:
@@ -126,7 +128,7 @@ def _explain_instance_types(template: NodeClaimTemplate, pod_requirements: Requi
     failing_requirements = (
         item
         for item in pod_requirements
-        if not template.type_index.find_compatible(template.initial_state.requirements & _build_requirements(item))
+        if not template.type_index.find_compatible(template.initial_state.requirements & Requirements(items=(item,)))
     )
     item = next(failing_requirements, None)
     requirement_text = (
@@ -294,7 +296,3 @@ def _format_requirement(item: Requirement) -> str:
         return f"{item.key} {numbers}"
     values = f" [{', '.join(sorted(item.values))}]" if item.values else ""
     return f"{item.key} {item.operator}{values}"
-
-
-def _build_requirements(item: Requirement) -> Requirements:
-    return Requirements(items=(item,))

@@ -1,6 +1,6 @@
 """NodeClaim templates: NodePools that can launch nodes, and how placed pods narrow the requirements of a new node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import add
 from typing import Final
 
@@ -11,6 +11,7 @@ from shared.decide.scheduling.instance_types.instance_type_index import Instance
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.instance_types.type_prices import TypePrices
 from shared.decide.scheduling.templates.daemon_overhead import DaemonOverheadGroup
+from shared.model.cloud_provider.zonal_shift import ZonalShift
 from shared.model.core.labels import HOSTNAME, WELL_KNOWN
 from shared.model.core.requirements import Requirement, Requirements
 from shared.model.core.resources import Vector
@@ -18,6 +19,7 @@ from shared.model.core.taints import Toleration, find_untolerated_taint
 from shared.model.decisions.placement import UnschedulableReason
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
+from shared.state.zones.zonal_shifts import NO_SHIFTED_ZONES
 
 MAX_CACHED_FITS: Final = 20_000
 """Limit of the cached results per template."""
@@ -78,6 +80,8 @@ class NodeClaimTemplate(msgspec.Struct, kw_only=True, eq=False):
     interned_states: dict[Requirements, NarrowedTemplate]
     type_prices: TypePrices | None = None
     """For limits in USD per hour; None if there are none."""
+    shifted_zones: Mapping[str, ZonalShift] = NO_SHIFTED_ZONES
+    """The active zonal shifts by zone, for the reasons of unschedulable pods."""
     fitting_types: dict[Vector, Mask] = msgspec.field(default_factory=dict)
     """By request vector: the instance types that hold it together with their daemon overhead."""
 

@@ -27,6 +27,7 @@ from shared.model.decisions.placement import PoolWithoutTypes, SchedulingOptions
 from shared.model.karpenter.money_limit import find_limit_problem
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.pauses import find_launch_pause_message
+from shared.state.zones.zonal_shifts import find_shifted_zones
 
 _MAX_HINTS: Final = 3
 
@@ -99,6 +100,7 @@ def build_template(
         daemon_overheads=daemon_overheads,
         initial_state=start,
         interned_states={template_requirements: start},
+        shifted_zones=find_shifted_zones(cluster),
     )
 
 

@@ -62,6 +62,7 @@ def test_every_check_reports_a_result_except_special_cases() -> None:
         "check_money_limits",
         "check_price_source",
         "check_scheduler_log",
+        "check_zonal_shift",
     }
 
 

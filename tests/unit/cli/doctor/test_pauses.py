@@ -14,17 +14,26 @@ from shared.apply.kubernetes.events import MAX_REPEAT_INTERVAL, build_event_name
 from shared.decide.disruption.pauses import describe_pauses, find_pauses, is_intentional_pause, parse_pause_settings
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreakerTrip
 from shared.decide.launch.fleets.fleet_result import report_breaker_trip
+from shared.model.cloud_provider.zonal_shift import ZonalShift
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import ObjectMeta
 from shared.model.decisions.action import PublishEvent
 from shared.model.decisions.command import DisruptionPause, DisruptionPauses, format_pause
 from shared.model.kubernetes.workloads import Namespace
+from shared.settings import Settings
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.time.virtual_clock import Clock
 from tests.contract.kube_front import create
 from tests.support.cli.doctor_answers import DENIED, ByHeart, build_function_response
-from tests.support.cli.doctor_facts import NOW, TOPIC, make_facts, make_facts_with_stack, make_node_pool
+from tests.support.cli.doctor_facts import (
+    NOW,
+    TOPIC,
+    make_facts,
+    make_facts_with_stack,
+    make_function_facts,
+    make_node_pool,
+)
 
 DEAF = ReadFailure(reason="Unreachable: nobody")
 FAILED = "the last 3 replacements failed (none was to be had): disruption resumes after an hour"
@@ -203,6 +212,28 @@ def test_report_topic_subscriptions_are_checked(topic: Any, level: str, words: s
     [result] = list_results(make_facts_with_stack(topic=topic), "report-topic")
     assert (result.level, result.message) == (level, words)
     assert result.fix.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "level", "words"),
+    [
+        ((), "ok", "zonal shift is enabled for the cluster, and no shift is active"),
+        (None, "fail", "zonal-shift is on, but zonal shift is not enabled for the EKS cluster"),
+        ((ZonalShift(zone_id="use1-az1"),), "warn", "zone use1-az1 has a zonal shift until AWS ends it"),
+        (DEAF, "unseen", "zonal shifts: cannot be read"),
+    ],
+)
+def test_zonal_shift_must_be_enabled_for_the_cluster(shifts: Any, level: str, words: str) -> None:
+    settings = Settings(cluster_name="prod", region="us-east-1", zonal_shift="on")
+    functions = (make_function_facts("provision", settings=settings),)
+    [result] = list_results(make_facts_with_stack(functions=functions, zonal_shifts=shifts), "zonal-shift")
+    assert result.level == level
+    assert result.message.startswith(words)
+    assert ("--zonal-shift-config enabled=true" in result.fix) == (shifts is None)
+
+
+def test_zonal_shift_is_not_checked_without_the_setting() -> None:
+    assert list_results(make_facts_with_stack(), "zonal-shift") == []
 
 
 def test_unconfigured_report_topic_is_not_reported() -> None:

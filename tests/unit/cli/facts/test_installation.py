@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 import cli.aws.session
 from cli.facts.installation import Installation, InstallationReader, read_installation
@@ -16,6 +17,7 @@ from cli.facts.mode import describe_mode
 from cli.main import build_parser, main
 from cli.terminal.errors import InputError
 from cli.terminal.text import Palette
+from shared.model.cloud_provider.zonal_shift import ZonalShift, ZonalShiftRecord
 from shared.settings import Settings
 from tests.support.cli.doctor_answers import DENIED, INSTALLED, NOT_THERE, ByHeart
 from tests.support.cli.fleet_files import POOL, make_claim, make_instance_type, make_node_manifests
@@ -83,6 +85,19 @@ def test_active_installation_is_three_lines_without_concerns() -> None:
         "cloudwatch:GetMetricData",
         "lambda:GetFunctionConfiguration",
     }
+
+
+def test_active_zonal_shifts_and_their_errors_are_shown() -> None:
+    shifts = (ZonalShift(zone_id="use1-az1"), ZonalShift(zone_id="use1-az2", expires_at=NOW - timedelta(minutes=1)))
+    record = ZonalShiftRecord(attempted_at=NOW, read_at=NOW, error="Forbidden: denied", shifts=shifts)
+    installation = replace(read_account_installation(build_account()), zonal_shifts=record)
+    page = render_page(installation)
+    assert "zone use1-az1 has a zonal shift until AWS ends it: no nodes are launched there" in page
+    assert "use1-az2 has" not in page
+    assert "zonal shifts: could not be read: Forbidden: denied; the zonal shifts of" in page
+    document = build_installation_document(installation)
+    assert document is not None
+    assert document["zonalShifts"][0] == {"zoneId": "use1-az1", "expiresAt": None}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 AWS = Path(__file__).parents[4] / "shared" / "aws"
 CALLED = re.compile(r"\.get_(?:retrying|single_attempt)_client\(\s*\"([a-z0-9-]+)\"")
-IN_A_VPC = {"dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
+IN_A_VPC = {"arc-zonal-shift", "dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
 """Services with a VPC endpoint. EventBridge and logs are written to by others than our code; STS is signed for, not
 called."""
 WITHOUT = {"pricing", "savingsplans"}

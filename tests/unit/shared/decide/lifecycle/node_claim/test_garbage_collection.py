@@ -1,6 +1,7 @@
 """Garbage collection: orphaned objects are deleted, objects that are only missing from a list are not."""
 
 import pytest
+from msgspec.structs import replace
 
 from shared.decide.common.requeue_delays import (
     compute_requeue_delay,
@@ -8,8 +9,12 @@ from shared.decide.common.requeue_delays import (
     requeue_at,
     requeue_in_progress,
 )
+from shared.model.cloud_provider.zonal_shift import ZonalShift, ZonalShifts
 from shared.model.core import labels
+from shared.model.core.metadata import ObjectMeta
 from shared.model.decisions.action import Action, DeleteObject, FollowUp, PublishEvent, TerminateInstances
+from shared.model.ec2.account import Subnet
+from shared.model.karpenter.node_class import EC2NodeClass
 from tests.support.lifecycle_cases import (
     NOW,
     STAGES,
@@ -118,6 +123,20 @@ def test_registered_node_claim_is_deleted_when_its_instance_is_gone_and_its_node
     is_deleted: bool,  # noqa: FBT001
 ) -> None:
     assert list_deletion_reasons(**fields) == (["garbage_collected"] if is_deleted else [])
+
+
+def test_instance_that_ec2_does_not_list_is_kept_in_a_shifted_zone() -> None:
+    claim = make_claim()
+    meta = replace(claim.meta, labels=(*claim.meta.labels, (labels.ZONE, "us-east-1a")))
+    node_class = EC2NodeClass(
+        meta=ObjectMeta(name="default"),
+        resolved_subnets=(Subnet(subnet_id="s", zone="us-east-1a", zone_id="use1-az1", available_ip_count=1),),
+    )
+    shifted: Case = {"mine": replace(claim, meta=meta), "node_classes": (node_class,)}
+    assert list_deletion_reasons(**shifted) == ["garbage_collected"]
+    for zone_id, reasons in (("use1-az1", []), ("use1-az2", ["garbage_collected"])):
+        shifts = ZonalShifts(shifts=(ZonalShift(zone_id=zone_id),))
+        assert list_deletion_reasons(**shifted, zonal_shifts=shifts) == reasons
 
 
 BOOTING = make_claim(conditions=make_true_conditions("Launched"), created=get_time_before(minutes=2))

@@ -1,0 +1,1 @@
+"""The zones of the cluster: which are closed to new nodes."""
