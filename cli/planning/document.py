@@ -12,8 +12,10 @@ from shared.model.core.resources import format_quantities
 from shared.model.core.taints import encode_taint
 from shared.model.core.units import format_instant
 from shared.model.decisions.placement import CheapestOffering, NewNodeClaim, Placement, SchedulingOptions, Unschedulable
+from shared.model.karpenter.spot_share import MILLI, ShareUsage, SpotShare
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
+from shared.state.spot_shares.node_pool_shares import measure_planned_shares
 
 
 class PlanResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +98,27 @@ def build_plan_document(plan_result: PlanResult) -> dict[str, Any]:
         "problems": build_problem_documents(cluster),
         "notes": list(plan_result.notes),
         "seconds": {"decode": round(plan_result.decode_seconds, 3), "solve": round(plan_result.solve_seconds, 3)},
+    } | _build_share_documents(plan_result)
+
+
+def _build_share_documents(plan_result: PlanResult) -> dict[str, Any]:
+    """Return the Spot shares of NodePools with the new nodes; empty without shares."""
+    shares = measure_planned_shares(plan_result.cluster_state, plan_result.placement)
+    documents = [build_share_document(pool, share, usage) for pool, (share, usage) in shares.items()]
+    return {"spotShares": documents} if documents else {}
+
+
+def build_share_document(pool: str, share: SpotShare, usage: ShareUsage) -> dict[str, Any]:
+    """Return the Spot share of a NodePool as a document, in nodes or vCPU."""
+    divisor = MILLI if share.unit == "vcpu" else 1
+    return {
+        "nodePool": pool,
+        "unit": share.unit,
+        "percent": share.percent,
+        "onDemandBase": share.base / divisor,
+        "spot": usage.spot / divisor,
+        "total": usage.total / divisor,
+        "maxSpot": share.compute_max_spot(usage.total) / divisor,
     }
 
 

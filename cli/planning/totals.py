@@ -14,6 +14,7 @@ from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.placement import NewNodeClaim
 from shared.model.karpenter.money_limit import format_scope
 from shared.model.karpenter.zone_balance import get_balance_percent
+from shared.state.spot_shares.node_pool_shares import measure_planned_shares
 
 MAX_SPOT_PRICE_AGE: Final = timedelta(days=7)
 """Spot prices change within this time."""
@@ -28,7 +29,7 @@ def render_totals(plan: PlanResult, palette: Palette, width: int | None) -> Iter
         yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
         if not all(has_fixed_zone(node) for node in plan.placement.new_nodes):
             yield palette.colorize("dim", "* cheapest of several possible zones")
-    for text in (*_list_limit_texts(plan), *_list_balance_texts(plan)):
+    for text in (*_list_limit_texts(plan), *_list_balance_texts(plan), *_list_share_texts(plan)):
         yield from wrap_text(text, width, "")
     yield palette.colorize("dim", f"read in {plan.decode_seconds:.2f} s, planned in {plan.solve_seconds:.2f} s")
 
@@ -71,6 +72,12 @@ def _list_balance_texts(plan: PlanResult) -> Iterator[str]:
         percent = get_balance_percent(pool)
         if percent is not None and pool.name in pools_in_plan:
             yield f"NodePool {pool.name} is balanced over its zones at launch: its nodes may cost {percent} % more"
+
+
+def _list_share_texts(plan: PlanResult) -> Iterator[str]:
+    """Yield each NodePool with a Spot share, and its usage with the new nodes."""
+    for pool, (share, usage) in measure_planned_shares(plan.cluster_state, plan.placement).items():
+        yield f"Spot share of NodePool {pool}: {share.format_usage(usage)}, with the new nodes"
 
 
 def _describe_price_age(plan: PlanResult) -> tuple[str, str]:

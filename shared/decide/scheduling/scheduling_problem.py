@@ -38,8 +38,10 @@ from shared.decide.scheduling.topology.topology_builder import build_topology
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.resources import Axes, build_axes
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
+from shared.model.karpenter.spot_share import ShareUsage
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
+from shared.state.spot_shares.node_pool_shares import compute_share_usages, find_spot_shares
 from shared.state.state_node import StateNode
 
 
@@ -129,6 +131,10 @@ class SchedulingProblem:
             self.options.money.cluster_limit,
         )
 
+    def compute_share_usages(self) -> dict[str, ShareUsage]:
+        """Return the usage of the Spot shares, by NodePool, of the staying nodes."""
+        return compute_share_usages(find_spot_shares(self.cluster), self.staying_nodes, self.cluster)
+
     def start_packing(
         self, existing_nodes: list[ExistingNode] | None = None, is_over: Callable[[], bool] | None = None
     ) -> FirstFitPacking:
@@ -137,6 +143,7 @@ class SchedulingProblem:
             existing_nodes=self.build_existing_nodes() if existing_nodes is None else existing_nodes,
             templates=self.templates,
             remaining_limits=self.compute_remaining_limits(),
+            share_usages=self.compute_share_usages(),
             topology=self.topology,
             options=self.options,
             is_over=is_over,

@@ -49,6 +49,7 @@ class FirstFitPacking(NewNodePlacement, kw_only=True, eq=False):
             existing_nodes=existing_nodes,
             templates=self.templates,
             remaining_limits={name: dict(remaining) for name, remaining in self.remaining_limits.items()},
+            share_usages=dict(self.share_usages),
             topology=self.topology.fork(),
             options=self.options,
             nodes=self.nodes.fork(),

@@ -140,6 +140,8 @@ def complete_plan(
 ) -> Plan:
     """Place all pods with first-fit; repeat while that places more, for pods that depend on other pods.
 
+    Pods that need Spot nodes of a NodePool with a Spot share depend on its on-demand nodes.
+
     *is_hopeless* is asked after each class; if it returns true, the other pods are not placed.
     """
     waiting_classes = [queued_class for queued_class in pod_classes if queued_class.pods]
@@ -151,6 +153,9 @@ def complete_plan(
                 return Plan(packing=packing, unplaced_classes=waiting_classes)
         waiting_classes = [queued_class for queued_class in waiting_classes if queued_class.pods]
         after = sum(len(queued_class.pods) for queued_class in waiting_classes)
-        if after == before or not any(any(queued_class.binding_groups) for queued_class in waiting_classes):
+        has_dependencies = bool(packing.share_usages) or any(
+            any(queued_class.binding_groups) for queued_class in waiting_classes
+        )
+        if after == before or not has_dependencies:
             break
     return Plan(packing=packing, unplaced_classes=waiting_classes)

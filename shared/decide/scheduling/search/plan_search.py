@@ -18,8 +18,9 @@ from shared.decide.scheduling.packing.node_costs import compute_placement_cost
 from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart, complete_plan, select_types_up_to
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.acceptance import Acceptance
-from shared.decide.scheduling.search.guided_packing import GuidedPacking, widen_instance_types
+from shared.decide.scheduling.search.guided_packing import GuidedPacking
 from shared.decide.scheduling.search.local_search import improve_plans
+from shared.decide.scheduling.search.type_widening import widen_instance_types
 from shared.model.decisions.placement import Placement
 
 CPU_CAPS_MILLI: Final = (16000, 8000, 32000, 4000, 64000)

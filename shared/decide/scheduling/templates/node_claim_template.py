@@ -17,6 +17,7 @@ from shared.model.core.resources import Vector
 from shared.model.core.taints import Toleration, find_untolerated_taint
 from shared.model.decisions.placement import UnschedulableReason
 from shared.model.karpenter.node_pool import NodePool
+from shared.model.karpenter.spot_share import SpotShare
 from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 
 MAX_CACHED_FITS: Final = 20_000
@@ -78,6 +79,8 @@ class NodeClaimTemplate(msgspec.Struct, kw_only=True, eq=False):
     interned_states: dict[Requirements, NarrowedTemplate]
     type_prices: TypePrices | None = None
     """For limits in USD per hour; None if there are none."""
+    spot_share: SpotShare | None = None
+    """How much of its nodes may be Spot; None: any."""
     fitting_types: dict[Vector, Mask] = msgspec.field(default_factory=dict)
     """By request vector: the instance types that hold it together with their daemon overhead."""
 
