@@ -12,6 +12,7 @@ from cli.convert.reading.fixes import get_value_at
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.schema_checks import has_schema
 from cli.lint.finding import LintFinding, build_finding, get_object_name
+from cli.lint.spot_share_rules import lint_node_pool_share
 from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
 from shared.model.core.formatting import format_elapsed, join_names
@@ -19,11 +20,9 @@ from shared.model.core.labels import (
     CAPACITY_TYPE,
     GRACEFUL_EXPIRATION,
     LIMIT_USD,
-    ON_DEMAND_BASE,
     REBALANCE_POLICIES,
     REBALANCE_POLICY,
     SPOT,
-    SPOT_SHARE,
     WELL_KNOWN,
     ZONE_BALANCE,
 )
@@ -32,12 +31,6 @@ from shared.model.core.resources import USD_PER_HOUR, build_resources, format_am
 from shared.model.core.taints import Taint, Toleration
 from shared.model.karpenter.money_limit import convert_to_micro_usd, find_limit_problem, has_limits, list_limits
 from shared.model.karpenter.node_pool import NodePool
-from shared.model.karpenter.spot_share import (
-    SHARE_ANNOTATIONS,
-    allows_both_capacity_types,
-    find_pool_share_problem,
-    find_spot_share,
-)
 from shared.model.karpenter.zone_balance import parse_balance_percent
 from shared.state.schedules import get_usual
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
@@ -78,7 +71,7 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
         yield from _lint_disruption_annotations(source_object, pool)
         yield from _lint_rebalance_policy(source_object, pool)
         yield from _lint_zone_balance(source_object, pool)
-        yield from _lint_spot_share(source_object, pool)
+        yield from lint_node_pool_share(source_object, pool)
         yield from _lint_limits(source_object, pool, catalog)
         if tolerations:
             yield from _lint_taints(source_object, pool, tolerations)
@@ -150,27 +143,6 @@ def _lint_zone_balance(source_object: SourceObject, pool: NodePool) -> Iterator[
     except ValueError as error:
         message = f"{error}; until it is fixed, zones are not balanced"
         yield build_finding(source_object, "error", ("metadata", "annotations", ZONE_BALANCE), message)
-
-
-def _lint_spot_share(source_object: SourceObject, pool: NodePool) -> Iterator[LintFinding]:
-    problem = find_pool_share_problem(pool)
-    if problem:
-        key, _, message = problem.partition(": ")
-        text = f"{message}; until it is fixed, no nodes are launched"
-        yield build_finding(source_object, "error", ("metadata", "annotations", key), text)
-        return
-    set_keys = [key for key in SHARE_ANNOTATIONS if pool.meta.get_annotation(key)]
-    if not set_keys:
-        return
-    path = ("metadata", "annotations", set_keys[0])
-    if pool.replicas is not None:
-        yield build_finding(source_object, "warning", path, "has no effect on a static NodePool: remove it")
-    elif not allows_both_capacity_types(pool):
-        message = "has no effect: the NodePool must allow spot and on-demand: allow both, or remove it"
-        yield build_finding(source_object, "warning", path, message)
-    elif find_spot_share(pool) is None:
-        message = f"has no effect: 100 % may be Spot and the base is 0: set {SPOT_SHARE} or {ON_DEMAND_BASE}"
-        yield build_finding(source_object, "warning", path, message)
 
 
 def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog | None) -> Iterator[LintFinding]:

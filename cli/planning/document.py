@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from cli.planning.spot_shares import build_share_documents
 from shared.decide.scheduling.packing.node_costs import sum_extra_costs
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.requirements import list_requirement_entries
@@ -12,7 +13,6 @@ from shared.model.core.resources import format_quantities
 from shared.model.core.taints import encode_taint
 from shared.model.core.units import format_instant
 from shared.model.decisions.placement import CheapestOffering, NewNodeClaim, Placement, SchedulingOptions, Unschedulable
-from shared.model.karpenter.spot_share import MILLI, ShareUsage, SpotShare
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
 from shared.state.spot_shares.node_pool_shares import measure_planned_shares
@@ -104,22 +104,7 @@ def build_plan_document(plan_result: PlanResult) -> dict[str, Any]:
 def _build_share_documents(plan_result: PlanResult) -> dict[str, Any]:
     """Return the Spot shares of NodePools with the new nodes; empty without shares."""
     shares = measure_planned_shares(plan_result.cluster_state, plan_result.placement)
-    documents = [build_share_document(pool, share, usage) for pool, (share, usage) in shares.items()]
-    return {"spotShares": documents} if documents else {}
-
-
-def build_share_document(pool: str, share: SpotShare, usage: ShareUsage) -> dict[str, Any]:
-    """Return the Spot share of a NodePool as a document, in nodes or vCPU."""
-    divisor = MILLI if share.unit == "vcpu" else 1
-    return {
-        "nodePool": pool,
-        "unit": share.unit,
-        "percent": share.percent,
-        "onDemandBase": share.base / divisor,
-        "spot": usage.spot / divisor,
-        "total": usage.total / divisor,
-        "maxSpot": share.compute_max_spot(usage.total) / divisor,
-    }
+    return {"spotShares": build_share_documents(shares)} if shares else {}
 
 
 def build_problem_documents(cluster: ClusterSnapshot) -> list[dict[str, str]]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from cli.planning.document import PlanResult
+from cli.planning.spot_shares import list_share_texts
 from cli.terminal.text import Palette, wrap_text
 from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
@@ -29,7 +30,8 @@ def render_totals(plan: PlanResult, palette: Palette, width: int | None) -> Iter
         yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
         if not all(has_fixed_zone(node) for node in plan.placement.new_nodes):
             yield palette.colorize("dim", "* cheapest of several possible zones")
-    for text in (*_list_limit_texts(plan), *_list_balance_texts(plan), *_list_share_texts(plan)):
+    share_texts = list_share_texts(measure_planned_shares(plan.cluster_state, plan.placement), ", with the new nodes")
+    for text in (*_list_limit_texts(plan), *_list_balance_texts(plan), *share_texts):
         yield from wrap_text(text, width, "")
     yield palette.colorize("dim", f"read in {plan.decode_seconds:.2f} s, planned in {plan.solve_seconds:.2f} s")
 
@@ -72,12 +74,6 @@ def _list_balance_texts(plan: PlanResult) -> Iterator[str]:
         percent = get_balance_percent(pool)
         if percent is not None and pool.name in pools_in_plan:
             yield f"NodePool {pool.name} is balanced over its zones at launch: its nodes may cost {percent} % more"
-
-
-def _list_share_texts(plan: PlanResult) -> Iterator[str]:
-    """Yield each NodePool with a Spot share, and its usage with the new nodes."""
-    for pool, (share, usage) in measure_planned_shares(plan.cluster_state, plan.placement).items():
-        yield f"Spot share of NodePool {pool}: {share.format_usage(usage)}, with the new nodes"
 
 
 def _describe_price_age(plan: PlanResult) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from shared.decide.scheduling.pods.equivalence_class import (
     group_pod_shapes,
 )
 from shared.decide.scheduling.pods.queue_order import sort_queue
+from shared.decide.scheduling.pods.workload_shares import restrict_to_shares
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate
 from shared.decide.scheduling.templates.template_builder import (
     build_template_requirements,
@@ -60,9 +61,11 @@ class SchedulingProblem:
     ) -> None:
         """Use `build_problem` instead."""
         self.cluster: ClusterSnapshot = cluster_state.planning_snapshot
-        self.queue, self.staying_nodes, self.options = queue, staying_nodes, options
+        restricted_queue = restrict_to_shares(queue, staying_nodes, self.cluster)
+        self.queue, self.staying_nodes, self.options = restricted_queue.pods, staying_nodes, options
+        self.share_note_by_pod = restricted_queue.note_by_pod
         self.volumes: VolumeTopology = build_volume_topology(self.cluster)
-        self.pod_shapes, self.errors_by_pod = _split_by_validity(queue, self.volumes, by_priority=by_priority)
+        self.pod_shapes, self.errors_by_pod = _split_by_validity(self.queue, self.volumes, by_priority=by_priority)
         self.axes: Axes = _build_axes(self.cluster, self.pod_shapes)
         self._cluster_state, self._waiting_pods = cluster_state, waiting_pods
 

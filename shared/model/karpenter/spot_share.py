@@ -22,6 +22,7 @@ from shared.model.karpenter.node_pool import NodePool
 
 ShareUnit: TypeAlias = Literal["nodes", "vcpu", "pods"]
 POOL_UNITS: Final[tuple[ShareUnit, ...]] = ("nodes", "vcpu")
+WORKLOAD_UNITS: Final[tuple[ShareUnit, ...]] = ("pods",)
 SHARE_ANNOTATIONS: Final = (SPOT_SHARE, ON_DEMAND_BASE, SPOT_SHARE_UNIT)
 MILLI: Final = 1000
 """Thousandths of a vCPU in a vCPU."""

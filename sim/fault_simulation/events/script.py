@@ -47,6 +47,8 @@ class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether the seed selects the answers that AWS's documentation leaves open."""
     has_surge_drain: bool = msgspec.field(default=False, name="surge")
     """Whether the main NodePool requests surge drains, and moved pods are checked."""
+    spot_share_percent: str = msgspec.field(default="", name="share")
+    """Spot share of the main NodePool, above one on-demand node; empty: none."""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ from shared.decide.scheduling.nodes.commitment_manager import CommitmentManager
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.nodes.spot_share_quota import (
     NOT_SPOT,
+    ONLY_SPOT,
     exclude_spot,
     is_spot_possible,
 )
@@ -53,9 +54,12 @@ class RelaxedTypeLimit(msgspec.Struct, kw_only=True, eq=False):
 class GuidedPacking:
     """Opens nodes in a packing, and remembers how their restrictions can be relaxed at the end."""
 
-    def __init__(self, packing: FirstFitPacking) -> None:
-        """Start from the current state of *packing*."""
-        self._packing = packing
+    def __init__(self, packing: FirstFitPacking, *, prefers_spot: bool = False) -> None:
+        """Start from the current state of *packing*.
+
+        With *prefers_spot*, on-demand nodes of a solution are opened as Spot nodes as far as Spot shares allow it.
+        """
+        self._packing, self._prefers_spot = packing, prefers_spot
         self._type_limits: dict[int, RelaxedTypeLimit] = {}
         self._closed_templates: set[int] = set()
 
@@ -186,10 +190,11 @@ class GuidedPacking:
         self, template: NodeClaimTemplate, state: NarrowedTemplate, type_requirements: Requirements, mask: Mask
     ) -> int | None:
         """Open a node of the offerings that *type_requirements* allow; without Spot if its share is used up."""
-        number = self._open_node_as(template, state, type_requirements, mask)
-        if number is None and template.spot_share is not None:
-            number = self._open_node_as(template, state, NOT_SPOT, mask)
-        return number
+        alternatives = [type_requirements]
+        if template.spot_share is not None:
+            alternatives = [*([ONLY_SPOT] if self._prefers_spot else []), type_requirements, NOT_SPOT]
+        numbers = (self._open_node_as(template, state, requirements, mask) for requirements in alternatives)
+        return next((number for number in numbers if number is not None), None)
 
     def _open_node_as(
         self, template: NodeClaimTemplate, state: NarrowedTemplate, type_requirements: Requirements, mask: Mask

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from shared.model.cloud_provider.instance_type import InstanceType
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ON_DEMAND_BASE, SPOT_SHARE, SPOT_SHARE_UNIT
 from shared.model.core.metadata import ObjectMeta
@@ -215,3 +216,18 @@ def test_shares_in_vcpu_are_used_as_far_as_sizes_allow(percent: str, base: str) 
     share, usage = find_spot_share(cluster.node_pools[0]), measure(cluster, solve(cluster))
     assert share is not None
     assert share.compute_max_spot(usage.total) - usage.spot <= 16_000
+
+
+def make_two_price_type(name: str, memory_gi: int, on_demand: float, spot: float) -> InstanceType:
+    kind = make_instance_type(name, 4, memory_gi, capacity_types=BOTH)
+    prices = {"on-demand": on_demand, "spot": spot}
+    offerings = (replace(offer, price_usd_per_hour=prices[offer.capacity_type]) for offer in kind.offerings)
+    return replace(kind, offerings=tuple(offerings))
+
+
+def test_nodes_are_also_selected_by_on_demand_prices() -> None:
+    # With Spot prices, nodes for four pods are cheaper; with on-demand prices, nodes for one pod.
+    types = (make_two_price_type("large", 32, 1.0, 0.1), make_two_price_type("small", 8, 0.2, 0.09))
+    pods = tuple(make_pod(f"p{number:02d}", "1", memory="8Gi") for number in range(40))
+    placement = solve(make_cluster_snapshot(*pods, types=types, node_pools=(make_shared_pool("0"),)))
+    assert placement.price_usd_per_hour == pytest.approx(8.0)
