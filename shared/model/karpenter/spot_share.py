@@ -18,6 +18,7 @@ from shared.model.core.labels import (
     SPOT_SHARE_UNIT,
 )
 from shared.model.core.metadata import ObjectMeta
+from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.karpenter.node_pool import NodePool
 
 ShareUnit: TypeAlias = Literal["nodes", "vcpu", "pods"]
@@ -26,6 +27,9 @@ WORKLOAD_UNITS: Final[tuple[ShareUnit, ...]] = ("pods",)
 SHARE_ANNOTATIONS: Final = (SPOT_SHARE, ON_DEMAND_BASE, SPOT_SHARE_UNIT)
 MILLI: Final = 1000
 """Thousandths of a vCPU in a vCPU."""
+NOT_SPOT: Final = Requirements(items=(Requirement(key=CAPACITY_TYPE, complement=True, values=frozenset((SPOT,))),))
+
+ONLY_SPOT: Final = build_label_requirements({CAPACITY_TYPE: SPOT})
 UNLIMITED: Final = 1 << 62
 _MAX_PERCENT: Final = 100
 _MAX_BASE: Final = 1_000_000

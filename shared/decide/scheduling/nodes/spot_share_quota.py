@@ -5,21 +5,17 @@ are restricted to on-demand and reserved capacity. In vCPU, a Spot node counts w
 others with the fewest. So no launch exceeds a share that the plan keeps.
 """
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate, TemplateRefusal
 from shared.model.core.labels import CAPACITY_TYPE, ON_DEMAND_BASE, SPOT, SPOT_SHARE
-from shared.model.core.requirements import Requirement, Requirements, build_label_requirements
 from shared.model.core.resources import CPU
-from shared.model.karpenter.spot_share import ShareUsage
+from shared.model.karpenter.spot_share import NOT_SPOT, ShareUsage
 
 ShareUsages: TypeAlias = dict[str, ShareUsage]
 """By NodePool with a share: what is used of it."""
-NOT_SPOT: Final = Requirements(items=(Requirement(key=CAPACITY_TYPE, complement=True, values=frozenset((SPOT,))),))
-
-ONLY_SPOT: Final = build_label_requirements({CAPACITY_TYPE: SPOT})
 
 
 def list_start_states(template: NodeClaimTemplate) -> tuple[NarrowedTemplate, ...]:

@@ -10,10 +10,10 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from shared.decide.scheduling.nodes.spot_share_quota import NOT_SPOT
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, SPOT, SPOT_SHARE
 from shared.model.karpenter.spot_share import (
+    NOT_SPOT,
     WORKLOAD_UNITS,
     ShareUsage,
     SpotShare,

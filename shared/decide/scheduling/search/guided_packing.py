@@ -14,8 +14,6 @@ from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.nodes.commitment_manager import CommitmentManager
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.nodes.spot_share_quota import (
-    NOT_SPOT,
-    ONLY_SPOT,
     exclude_spot,
     is_spot_possible,
 )
@@ -30,6 +28,7 @@ from shared.decide.scheduling.search.type_widening import widen_instance_types
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, RESERVED, ZONE
 from shared.model.core.requirements import ANYTHING, Requirements, build_label_requirements
+from shared.model.karpenter.spot_share import NOT_SPOT, ONLY_SPOT
 from shared.model.kubernetes.pod import Pod
 
 MAX_SOLVES: Final = 6

@@ -8,7 +8,6 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.decide.scheduling.instance_types.instance_type_index import WITHOUT_RESERVED
-from shared.decide.scheduling.nodes.spot_share_quota import NOT_SPOT
 from shared.decide.scheduling.optimization.packing_problem import (
     PackingProblem,
     SupplyFilter,
@@ -24,6 +23,7 @@ from shared.decide.scheduling.search.guided_packing import GuidedPacking
 from shared.decide.scheduling.search.local_search import improve_plans
 from shared.decide.scheduling.search.type_widening import widen_instance_types
 from shared.model.decisions.placement import Placement
+from shared.model.karpenter.spot_share import NOT_SPOT
 
 CPU_CAPS_MILLI: Final = (16000, 8000, 32000, 4000, 64000)
 """Maximum milli cpu of new nodes for further plans, the most promising first; alternates with the other packing
