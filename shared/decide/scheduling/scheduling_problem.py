@@ -142,11 +142,13 @@ class SchedulingProblem:
         self, existing_nodes: list[ExistingNode] | None = None, is_over: Callable[[], bool] | None = None
     ) -> FirstFitPacking:
         """Return a packing in which no pod is placed; *existing_nodes* are filled in this order."""
+        share_usages = self.compute_share_usages()
         return FirstFitPacking(
             existing_nodes=self.build_existing_nodes() if existing_nodes is None else existing_nodes,
             templates=self.templates,
             remaining_limits=self.compute_remaining_limits(),
-            share_usages=self.compute_share_usages(),
+            share_usages=dict(share_usages),
+            share_usages_before=share_usages,
             topology=self.topology,
             options=self.options,
             is_over=is_over,

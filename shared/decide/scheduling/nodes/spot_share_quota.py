@@ -5,6 +5,7 @@ are restricted to on-demand and reserved capacity. In vCPU, a Spot node counts w
 others with the fewest. So no launch exceeds a share that the plan keeps.
 """
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from shared.decide.scheduling.instance_types.masks import Mask
@@ -70,6 +71,30 @@ def charge_changed_node(usages: ShareUsages, node: OpenNodeClaim, state: Narrowe
         usages[node.template.pool.name] += _measure(node.template, state, mask) - _measure(
             node.template, node.state, node.mask
         )
+
+
+def release_empty_nodes(usages: ShareUsages, nodes: Iterable[OpenNodeClaim]) -> list[int]:
+    """Count those of *nodes* no longer that have no pods; return their numbers: they must not get pods any more.
+
+    They are not launched, so an on-demand node among them must not allow a Spot node.
+    """
+    released_numbers: list[int] = []
+    for node in nodes if usages else ():
+        if not node.pods and node.counts_in_share and node.template.spot_share is not None:
+            usages[node.template.pool.name] -= _measure(node.template, node.state, node.mask)
+            node.counts_in_share = False
+            released_numbers.append(node.number)
+    return released_numbers
+
+
+def has_exceeded_share(usages: ShareUsages, usages_before: ShareUsages, templates: Iterable[NodeClaimTemplate]) -> bool:
+    """Return whether *usages* exceed the share of a template, and by more than *usages_before*."""
+    return any(
+        template.spot_share is not None
+        and template.spot_share.measure_excess(usages[template.pool.name])
+        > template.spot_share.measure_excess(usages_before[template.pool.name])
+        for template in (templates if usages else ())
+    )
 
 
 def explain_share(

@@ -21,7 +21,9 @@ from shared.decide.scheduling.nodes.spot_share_quota import (
     charge_changed_node,
     charge_new_node,
     filter_types_within_share,
+    has_exceeded_share,
     list_start_states,
+    release_empty_nodes,
 )
 from shared.decide.scheduling.packing.feasibility import Feasibility
 from shared.decide.scheduling.packing.savepoint import Savepoint
@@ -50,6 +52,8 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
     remaining_limits: RemainingLimits
     options: SchedulingOptions
     share_usages: ShareUsages = msgspec.field(default_factory=dict)
+    share_usages_before: ShareUsages = msgspec.field(default_factory=dict)
+    """The usage of the Spot shares without new nodes."""
     open_nodes: list[OpenNodeClaim] = msgspec.field(default_factory=list)
     launchable_templates: dict[tuple[int, frozenset[int]], tuple[tuple[int, NarrowedTemplate], ...]] = msgspec.field(
         default_factory=dict
@@ -86,6 +90,15 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         charge_limits(self.remaining_limits, template, node.mask, state)
         self._add_open_node(node)
         return node.number
+
+    def close_empty_nodes(self) -> None:
+        """Close open nodes without pods if there are Spot shares: they are not launched, and do not count."""
+        for number in release_empty_nodes(self.share_usages, self.open_nodes):
+            self.closed_nodes |= 1 << (len(self.existing_nodes) + number)
+
+    def has_exceeded_share(self) -> bool:
+        """Return whether the new nodes exceed a Spot share."""
+        return has_exceeded_share(self.share_usages, self.share_usages_before, self.templates)
 
     def _place_on_new_node(
         self, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, pod_range: PodRange

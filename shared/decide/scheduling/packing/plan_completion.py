@@ -49,12 +49,14 @@ class Plan(msgspec.Struct, kw_only=True, eq=False):
     def is_as_complete_as(self, baseline: "Plan") -> bool:
         """Return whether the plan has no more unplaced pods and no more relaxed preferences than *baseline*.
 
-        If pods are planned by priority, this holds for the pods of each priority or more.
+        If pods are planned by priority, this holds for the pods of each priority or more. A plan that exceeds a Spot
+        share is not complete: an on-demand node that it relied on got no pods.
         """
         priorities = {pod_class.priority for pod_class in self.unplaced_classes}
         return (
             all(self.count_unplaced(priority) <= baseline.count_unplaced(priority) for priority in priorities)
             and self.packing.relaxed_preferences <= baseline.packing.relaxed_preferences
+            and not self.packing.has_exceeded_share()
         )
 
 

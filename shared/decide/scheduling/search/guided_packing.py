@@ -75,6 +75,7 @@ class GuidedPacking:
             opened_before = len(self._packing.open_nodes)
             slots, refused_templates = self._open_nodes(problem, solution)
             self._place_on_planned_nodes(classes, problem, slots)
+            self._packing.close_empty_nodes()
             limited_templates |= refused_templates
             if limited_templates <= self._closed_templates or not any(pod_class.pods for pod_class in classes):
                 return
@@ -115,6 +116,7 @@ class GuidedPacking:
                 for item, count in selected.pattern.pods:
                     slots.setdefault(item, []).append((number, count))
         self._place_on_planned_nodes(classes, problem, slots)
+        self._packing.close_empty_nodes()
 
     def widen_nodes(self) -> None:
         """Let each node be any instance type that holds its pods and costs little more than the cheapest that does."""

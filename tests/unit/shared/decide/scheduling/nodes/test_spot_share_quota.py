@@ -4,7 +4,7 @@ from itertools import product
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -188,6 +188,14 @@ POD_SIZES = st.lists(st.sampled_from(("1", "2", "3", "5", "9")), min_size=1, max
     st.lists(st.sampled_from(BOTH), max_size=4),
     st.lists(st.sampled_from(("", "spot", "on-demand")), min_size=25, max_size=25),
 )
+@example(
+    sizes=["9", "9", "9", "1", "9", "9", "1"],
+    percent=79,
+    base=2,
+    unit="vcpu",
+    running=[],
+    selected=["spot", "", "spot", "on-demand", "", "on-demand", "on-demand"],
+)  # an on-demand node of the packing solution gets no pods
 def test_no_plan_exceeds_a_share_for_any_pods(
     sizes: list[str], percent: int, base: int, unit: str, running: list[str], selected: list[str]
 ) -> None:
