@@ -12,6 +12,7 @@ from cli.convert.reading.fixes import get_value_at
 from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.schema_checks import has_schema
 from cli.lint.finding import LintFinding, build_finding, get_object_name
+from cli.lint.spot_share_rules import lint_node_pool_share
 from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType
 from shared.model.core.formatting import format_elapsed, join_names
@@ -70,6 +71,7 @@ def lint_node_pools(source_objects: Sequence[SourceObject], catalog: Catalog | N
         yield from _lint_disruption_annotations(source_object, pool)
         yield from _lint_rebalance_policy(source_object, pool)
         yield from _lint_zone_balance(source_object, pool)
+        yield from lint_node_pool_share(source_object, pool)
         yield from _lint_limits(source_object, pool, catalog)
         if tolerations:
             yield from _lint_taints(source_object, pool, tolerations)

@@ -20,6 +20,7 @@ from cli.lint.node_pool_rules import lint_node_pools
 from cli.lint.other_annotations import HonorSetting, lint_other_annotations
 from cli.lint.pod_resources import lint_pod_resources
 from cli.lint.schedule_rules import SCHEDULE_PROBLEM_PREFIX, lint_schedule
+from cli.lint.spot_share_rules import lint_workload_share
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.model.core.units import parse_duration
@@ -97,6 +98,7 @@ def _lint_object(source_object: SourceObject, honor: HonorSetting) -> Iterator[L
         yield from _lint_text_fields(source_object)
         yield from _lint_misplaced_annotations(source_object)
         yield from lint_pod_resources(source_object)
+        yield from lint_workload_share(source_object)
     yield from lint_schedule(source_object)
     for path, notes in _find_in_metadata("annotations", source_object.value, ()):
         yield from _lint_annotations(source_object, path, notes)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from cli.planning.spot_shares import build_share_documents
 from shared.decide.scheduling.packing.node_costs import sum_extra_costs
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.requirements import list_requirement_entries
@@ -14,6 +15,7 @@ from shared.model.core.units import format_instant
 from shared.model.decisions.placement import CheapestOffering, NewNodeClaim, Placement, SchedulingOptions, Unschedulable
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
+from shared.state.spot_shares.node_pool_shares import measure_planned_shares
 
 
 class PlanResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +98,13 @@ def build_plan_document(plan_result: PlanResult) -> dict[str, Any]:
         "problems": build_problem_documents(cluster),
         "notes": list(plan_result.notes),
         "seconds": {"decode": round(plan_result.decode_seconds, 3), "solve": round(plan_result.solve_seconds, 3)},
-    }
+    } | _build_share_documents(plan_result)
+
+
+def _build_share_documents(plan_result: PlanResult) -> dict[str, Any]:
+    """Return the Spot shares of NodePools with the new nodes; empty without shares."""
+    shares = measure_planned_shares(plan_result.cluster_state, plan_result.placement)
+    return {"spotShares": build_share_documents(shares)} if shares else {}
 
 
 def build_problem_documents(cluster: ClusterSnapshot) -> list[dict[str, str]]:

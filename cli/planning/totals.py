@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from cli.planning.document import PlanResult
+from cli.planning.spot_shares import list_share_texts
 from cli.terminal.text import Palette, wrap_text
 from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.core.formatting import format_count, format_elapsed, format_usd_per_hour, format_usd_per_month
@@ -14,6 +15,7 @@ from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.decisions.placement import NewNodeClaim
 from shared.model.karpenter.money_limit import format_scope
 from shared.model.karpenter.zone_balance import get_balance_percent
+from shared.state.spot_shares.node_pool_shares import measure_planned_shares
 
 MAX_SPOT_PRICE_AGE: Final = timedelta(days=7)
 """Spot prices change within this time."""
@@ -28,7 +30,8 @@ def render_totals(plan: PlanResult, palette: Palette, width: int | None) -> Iter
         yield from (palette.colorize(color, line) for line in wrap_text(text, width, ""))
         if not all(has_fixed_zone(node) for node in plan.placement.new_nodes):
             yield palette.colorize("dim", "* cheapest of several possible zones")
-    for text in (*_list_limit_texts(plan), *_list_balance_texts(plan)):
+    share_texts = list_share_texts(measure_planned_shares(plan.cluster_state, plan.placement), ", with the new nodes")
+    for text in (*_list_limit_texts(plan), *_list_balance_texts(plan), *share_texts):
         yield from wrap_text(text, width, "")
     yield palette.colorize("dim", f"read in {plan.decode_seconds:.2f} s, planned in {plan.solve_seconds:.2f} s")
 

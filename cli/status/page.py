@@ -6,6 +6,7 @@ from typing import Any, Final
 from cli.facts.installation import Installation
 from cli.facts.installation_page import build_installation_document, render_installation
 from cli.pause.text import build_pause_documents, render_pauses
+from cli.planning.spot_shares import build_share_documents, list_share_texts
 from cli.planning.table import TableOptions
 from cli.status.fleet_bars import draw_fleet_bars
 from cli.status.schedules import build_schedule_document, render_schedules
@@ -43,7 +44,7 @@ def build_status_document(status: FleetStatus, installation: Installation | None
             {"kind": problem.kind, "name": problem.name, "summary": problem.summary, "message": problem.reason}
             for problem in status.problems
         ],
-    }
+    } | ({"spotShares": build_share_documents(status.spot_shares)} if status.spot_shares else {})
 
 
 def render_status(
@@ -61,6 +62,7 @@ def render_status(
         render_pauses(status.pauses, status.at, palette, table_options.width),
         _render_pools(status, palette, table_options, has_bars=has_bars),
         render_schedules(status.schedules, palette, table_options.width),
+        [line for text in list_share_texts(status.spot_shares) for line in wrap_text(text, table_options.width, "")],
         _render_pending_pods(status, palette, table_options),
         _render_problems(status, palette, table_options),
     )

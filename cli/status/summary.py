@@ -3,20 +3,24 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
+from cli.planning.spot_shares import UsedShares
 from shared.decide.launch.money.limit_prices import LimitUsage, measure_limit_usage
 from shared.model.core.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from shared.model.core.metadata import Condition, find_condition, is_condition_true
 from shared.model.core.resources import USD_PER_HOUR, Resources, sum_resources
+from shared.model.decisions.placement import Placement
 from shared.model.karpenter.money_limit import CLUSTER_SCOPE, NO_CLUSTER_LIMIT, MoneyPolicy
 from shared.model.kubernetes.pod import Pod
 from shared.model.kubernetes.pod_classes import is_provisionable
 from shared.state.cluster_state import ClusterState
 from shared.state.pauses import ActivePause, list_active_pauses
 from shared.state.schedule_status import ScheduleStatus, list_schedule_statuses
+from shared.state.spot_shares.node_pool_shares import measure_planned_shares
 from shared.state.state_node import StateNode
 
 NODE_CLAIM_CONDITIONS: Final = ("Launched", "Registered", "Initialized")
@@ -41,6 +45,7 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[ScheduleStatus, ...] = ()
     usd_per_hour: float | None
     """None if there are no prices."""
+    spot_shares: UsedShares = MappingProxyType({})
     cluster_limit: LimitUsage | None = None
     """The limit of the cluster in USD per hour."""
 
@@ -96,6 +101,7 @@ def build_fleet_status(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUS
         pauses=list_active_pauses(cluster)[0],
         schedules=list_schedule_statuses(cluster),
         usd_per_hour=sum(pool_status.usd_per_hour for pool_status in pools) if has_prices else None,
+        spot_shares=measure_planned_shares(cluster_state, Placement()),
         cluster_limit=usage_by_scope.get(CLUSTER_SCOPE),
     )
 

@@ -90,6 +90,18 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "How many percent more a new node may cost for an even number of nodes in each zone: a whole number.",
     ),
+    names.SPOT_SHARE: (
+        "NodePool, pod",
+        "How many percent of its nodes, or of the pods of an owner, may be Spot above the base. Default: 100.",
+    ),
+    names.ON_DEMAND_BASE: (
+        "NodePool, pod",
+        "How many nodes, vCPU or pods are on-demand before the Spot share counts. Default: 0.",
+    ),
+    names.SPOT_SHARE_UNIT: (
+        "NodePool",
+        "What its Spot share counts: `nodes` (default) or `vcpu`. On pods, only pods are counted.",
+    ),
     names.DO_NOT_SYNC_TAINTS: ("Node label", "`true`: Joiner does not change the taints when it registers the Node."),
 }
 JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {

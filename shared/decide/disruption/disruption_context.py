@@ -23,8 +23,10 @@ from shared.decide.scheduling.packing.reservation_manager import build_reservati
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import BlockedVerdict
 from shared.model.decisions.placement import SchedulingOptions
+from shared.model.karpenter.spot_share import ShareUsage
 from shared.model.kubernetes.pod import AffinityTerm
 from shared.state.cluster_state import ClusterState
+from shared.state.spot_shares.node_pool_shares import find_spot_shares, measure_node
 from shared.state.state_node import StateNode
 
 DEFAULT_SETTINGS: Final = DisruptionSettings()
@@ -126,6 +128,8 @@ class DisruptionContext:
         )
         if self.settings.frees_limits:
             setup.simulation.freed_limits_by_node = self._find_freed_limits(setup)
+        if setup.simulation.packing.share_usages:
+            setup.simulation.share_usage_by_node = self._measure_shares(setup)
         return setup
 
     def build_evaluator(self, candidates: Mapping[str, Candidate]) -> BalancedEvaluator:
@@ -182,6 +186,16 @@ class DisruptionContext:
                 dict(compute_limit_usage(state, limit_prices).amounts),
             )
             for state in states
+        }
+
+    def _measure_shares(self, setup: SimulationSetup) -> dict[int, tuple[str, ShareUsage]]:
+        """Return, by node of a NodePool with a Spot share, the pool and what the node counts."""
+        cluster, numbers = self.cluster_state.snapshot, setup.simulation.node_numbers
+        share_by_pool = find_spot_shares(cluster)
+        return {
+            numbers[state.name]: (state.pool, measure_node(share_by_pool[state.pool], state, cluster))
+            for state in self.cluster_state.nodes
+            if state.pool in share_by_pool and state.name in numbers
         }
 
     def close_nodes(self, setup: SimulationSetup, should_close: Callable[[StateNode], bool]) -> None:

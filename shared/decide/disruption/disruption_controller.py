@@ -11,6 +11,7 @@ import msgspec
 
 from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
+from shared.decide.disruption.budgets.spot_share_tracker import SpotShareTracker
 from shared.decide.disruption.budgets.workload_cooldown import WorkloadCooldown
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.cluster_after_commands import find_end
@@ -136,15 +137,19 @@ class _DisruptionController:
 
     def _find_empty_nodes(self, candidates: Iterable[Candidate]) -> None:
         context, empty_candidates = self._context, list[Candidate]()
-        for candidate in sorted(candidates, key=build_ratio_sort_key):
-            kept_verdict = explain_emptiness_refusal(
-                candidate, context.cluster_state, context.buffer_nodes
-            ) or self._find_pause_verdict(candidate, EMPTY_REASON)
+        share_tracker = SpotShareTracker(context.cluster_state, context.command_nodes)
+        for candidate in share_tracker.sort_spot_first(sorted(candidates, key=build_ratio_sort_key)):
+            kept_verdict = (
+                explain_emptiness_refusal(candidate, context.cluster_state, context.buffer_nodes)
+                or self._find_pause_verdict(candidate, EMPTY_REASON)
+                or share_tracker.find_verdict(candidate)
+            )
             if kept_verdict is not None:
                 self._verdicts[candidate.name] = kept_verdict
             elif context.budget_tracker.has_budget_for((candidate,), EMPTY_REASON):
                 empty_candidates.append(candidate)
                 context.budget_tracker.reserve((candidate,))
+                share_tracker.remove(candidate)
             else:
                 self._verdicts[candidate.name] = _block_over_budget(candidate, EMPTY_REASON, context.budget_tracker)
         for proposed_command in build_emptiness_commands(empty_candidates):

@@ -21,6 +21,7 @@ from shared.model.core.requirements import Requirement, build_requirements
 from shared.model.decisions.month_costs import BudgetState
 from shared.model.decisions.placement import Placement, Unschedulable
 from shared.model.karpenter.node_pool import NodePool
+from shared.model.karpenter.spot_share import find_spot_share
 
 _WITHOUT_ON_DEMAND = build_requirements(
     (Requirement(key=CAPACITY_TYPE, complement=True, values=frozenset((ON_DEMAND,))),)
@@ -74,6 +75,8 @@ def _restrict_pool(pool: NodePool, catalog: Catalog | None) -> NodePool:
     types = catalog.get_instance_types(pool.node_class.name, pool.name)
     if not any(offering.capacity_type == SPOT for kind in types for offering in kind.offerings):
         return pool
+    if find_spot_share(pool) is not None:
+        return pool  # without on-demand nodes, all new nodes would exceed its share
     return replace(pool, requirements=pool.requirements & _WITHOUT_ON_DEMAND)
 
 

@@ -1,6 +1,6 @@
 """The scheduler: assigns each pending pod to an existing node, an in-flight node or a new NodeClaim."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -67,6 +67,7 @@ def _solve_problem(
 
     def build_plan_placement(plan: Plan) -> Placement:
         unschedulable_pods, next_pod = _list_unschedulable(plan, problem.excluded_pools, problem.axes)
+        unschedulable_pods = [_add_share_note(failure, problem.share_note_by_pod) for failure in unschedulable_pods]
         plan_placement = build_placement(
             plan.packing,
             [*problem.errors_by_pod.values(), *unschedulable_pods],
@@ -112,6 +113,12 @@ def _list_unschedulable(
                 Unschedulable(pod=pod.name, reason="NotReached", message=NOT_REACHED_MESSAGE) for pod in pod_class.pods
             ]
     return unschedulable_pods, first_unreached
+
+
+def _add_share_note(failure: Unschedulable, note_by_pod: Mapping[str, str]) -> Unschedulable:
+    """Return *failure* with the Spot share of the pod's workload, if the pod must not be on a Spot node."""
+    note = note_by_pod.get(failure.pod, "")
+    return replace(failure, message=f"{failure.message}; {note}") if note else failure
 
 
 def _find_nominations(problem: SchedulingProblem, packing: FirstFitPacking) -> dict[str, int]:

@@ -27,6 +27,7 @@ from shared.decide.scheduling.pods.equivalence_class import (
     group_pod_shapes,
 )
 from shared.decide.scheduling.pods.queue_order import sort_queue
+from shared.decide.scheduling.pods.workload_shares import restrict_to_shares
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate
 from shared.decide.scheduling.templates.template_builder import (
     build_template_requirements,
@@ -39,8 +40,10 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.core.resources import Axes, build_axes
 from shared.model.core.taints import FILL_LAST
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
+from shared.model.karpenter.spot_share import ShareUsage
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
+from shared.state.spot_shares.node_pool_shares import compute_share_usages, find_spot_shares
 from shared.state.state_node import StateNode
 
 
@@ -59,9 +62,11 @@ class SchedulingProblem:
     ) -> None:
         """Use `build_problem` instead."""
         self.cluster: ClusterSnapshot = cluster_state.planning_snapshot
-        self.queue, self.staying_nodes, self.options = queue, staying_nodes, options
+        restricted_queue = restrict_to_shares(queue, staying_nodes, self.cluster)
+        self.queue, self.staying_nodes, self.options = restricted_queue.pods, staying_nodes, options
+        self.share_note_by_pod = restricted_queue.note_by_pod
         self.volumes: VolumeTopology = build_volume_topology(self.cluster)
-        self.pod_shapes, self.errors_by_pod = _split_by_validity(queue, self.volumes, by_priority=by_priority)
+        self.pod_shapes, self.errors_by_pod = _split_by_validity(self.queue, self.volumes, by_priority=by_priority)
         self.axes: Axes = _build_axes(self.cluster, self.pod_shapes)
         self._cluster_state, self._waiting_pods = cluster_state, waiting_pods
 
@@ -130,14 +135,21 @@ class SchedulingProblem:
             self.options.money.cluster_limit,
         )
 
+    def compute_share_usages(self) -> dict[str, ShareUsage]:
+        """Return the usage of the Spot shares, by NodePool, of the staying nodes."""
+        return compute_share_usages(find_spot_shares(self.cluster), self.staying_nodes, self.cluster)
+
     def start_packing(
         self, existing_nodes: list[ExistingNode] | None = None, is_over: Callable[[], bool] | None = None
     ) -> FirstFitPacking:
         """Return a packing in which no pod is placed; *existing_nodes* are filled in this order."""
+        share_usages = self.compute_share_usages()
         return FirstFitPacking(
             existing_nodes=self.build_existing_nodes() if existing_nodes is None else existing_nodes,
             templates=self.templates,
             remaining_limits=self.compute_remaining_limits(),
+            share_usages=dict(share_usages),
+            share_usages_before=share_usages,
             topology=self.topology,
             options=self.options,
             is_over=is_over,

@@ -70,6 +70,14 @@ REBALANCE_POLICY: Final = "joiner.dev/rebalance-policy"
 REBALANCE_POLICIES: Final = ("ignore", "cordon", "replace", "drain")
 ZONE_BALANCE: Final = "joiner.dev/zone-balance-percent"
 """Joiner's, on a NodePool: how many percent more a node may cost for an even number of nodes in each zone."""
+SPOT_SHARE: Final = "joiner.dev/spot-share-percent"
+"""Joiner's, on a NodePool or a pod: how much of it may be Spot, above the on-demand base; parsed by
+`karpenter.spot_share`.
+"""
+ON_DEMAND_BASE: Final = "joiner.dev/on-demand-base"
+"""Joiner's, on the same objects: how many nodes, vCPU or pods are on-demand before the share counts."""
+SPOT_SHARE_UNIT: Final = "joiner.dev/spot-share-unit"
+"""Joiner's, on a NodePool: what its share counts: ``nodes`` (default) or ``vcpu``."""
 AT_RISK: Final = "joiner.dev/rebalance-recommended"
 """Joiner's, a taint on a Node that is cordoned after a rebalance recommendation: no new pods are scheduled there."""
 FILL_LAST_TAINT: Final = "joiner.dev/fill-last"

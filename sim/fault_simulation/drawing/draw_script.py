@@ -84,4 +84,5 @@ def _draw_full_setup(draws: RandomDraws, base_setup: ScriptSetup) -> ScriptSetup
         zonal_shift=draws.choose(("off", "off", "on", "drain"), "zonal shift?"),
         expire_after="6m" if graceful_expiration else base_setup.expire_after,
         graceful_expiration=graceful_expiration,
+        spot_share_percent=draws.choose(("", "", "50"), "share") if base_setup.allows_spot else "",
     )

@@ -49,6 +49,8 @@ class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether the main NodePool requests surge drains, and moved pods are checked."""
     zonal_shift: Literal["off", "on", "drain"] = "off"
     """The setting `zonal-shift`; if it is not `off`, zonal shift is enabled for the cluster."""
+    spot_share_percent: str = msgspec.field(default="", name="share")
+    """Spot share of the main NodePool, above one on-demand node; empty: none."""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

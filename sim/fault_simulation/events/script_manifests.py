@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shared.model.core.labels import GRACEFUL_EXPIRATION, REBALANCE_POLICY, SURGE_DRAIN
+from shared.model.core.labels import GRACEFUL_EXPIRATION, ON_DEMAND_BASE, REBALANCE_POLICY, SPOT_SHARE, SURGE_DRAIN
 from sim.fault_simulation.events.script import ScriptSetup
 from sim.world import manifests
 from sim.world.manifests import Json
@@ -82,6 +82,8 @@ def build_main_pool(setup: ScriptSetup, release: str = "r", excluded_type: str =
         REBALANCE_POLICY: setup.rebalance_policy,
         SURGE_DRAIN: "true" if setup.has_surge_drain else "",
         GRACEFUL_EXPIRATION: setup.graceful_expiration,
+        SPOT_SHARE: setup.spot_share_percent,
+        ON_DEMAND_BASE: "1" if setup.spot_share_percent else "",
     }
     manifest["metadata"]["annotations"] = {key: text for key, text in annotations.items() if text}
     return manifest

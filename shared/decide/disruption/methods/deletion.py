@@ -6,6 +6,7 @@ from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED_REASON, ConsolidationContext
 from shared.decide.disruption.methods.proposed_command import ProposedCommand
 from shared.decide.disruption.savings.command_value import CommandValue
+from shared.decide.disruption.simulation.exceeded_share import find_exceeded_share
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.model.decisions.command import MAX_TARGETS_PER_COMMAND
 
@@ -46,6 +47,7 @@ class DeletionSearch:
         if (
             is_uncertain
             or simulation.place_pods(pods)
+            or find_exceeded_share(simulation)
             or self._context.find_unplannable_pod(candidate)
             or not self._is_worthwhile(candidate)
         ):
@@ -91,8 +93,8 @@ class DeletionSearch:
     def _place_all(self, targets: Iterable[Candidate], node_by_pod: dict[str, int]) -> bool:
         """Clear *targets* and place their pods, on their planned nodes where possible.
 
-        Return whether all are placed.
+        Return whether all are placed, and no Spot share is exceeded by more than before.
         """
         simulation = self._context.simulation
         pods = [pod for target in targets for pod in simulation.clear_node(simulation.node_numbers[target.name])]
-        return not simulation.place_pods_at(pods, node_by_pod)
+        return not simulation.place_pods_at(pods, node_by_pod) and not find_exceeded_share(simulation)

@@ -8,6 +8,7 @@ from shared.decide.disruption.methods.consolidation_context import UNDERUTILIZED
 from shared.decide.disruption.methods.proposed_command import ProposedCommand, sum_prices
 from shared.decide.disruption.methods.replacement_result import Replacement
 from shared.decide.disruption.savings.command_value import CommandValue
+from shared.decide.disruption.simulation.exceeded_share import find_exceeded_share
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.model.core.labels import SPOT
@@ -123,7 +124,7 @@ class SeveralReplacements:
         unplaced_classes = simulation.place_pods_guided(pods, max_cost_ratio * price)
         open_nodes = [node for node in simulation.packing.open_nodes[open_count_before:] if node.pods]
         if (
-            len(open_nodes) > 1 and not unplaced_classes
+            len(open_nodes) > 1 and not unplaced_classes and not find_exceeded_share(simulation)
         ):  # a single new node is left to consolidation, which has more instance types to choose from
             replacements = self.find_cheaper_nodes(targets, open_nodes)
         savings = price - sum(replacement.cheapest.price_usd_per_hour for replacement in replacements)

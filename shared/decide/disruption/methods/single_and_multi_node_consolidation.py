@@ -8,6 +8,7 @@ they can be bound.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from shared.decide.disruption.budgets.spot_share_tracker import SHARE_REASON, format_share_refusal
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.consolidation_context import (
     UNDERUTILIZED_REASON,
@@ -17,6 +18,7 @@ from shared.decide.disruption.methods.proposed_command import ProposedCommand, s
 from shared.decide.disruption.methods.replacement_result import Replacement
 from shared.decide.disruption.savings.command_value import CommandValue
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
+from shared.decide.disruption.simulation.exceeded_share import find_exceeded_share
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
@@ -108,8 +110,9 @@ class SingleAndMultiNodeConsolidation:
                 reason="PodNotPlannable",
                 message=f"pod {unplannable_pod}: {self._context.setup.unplannable_pods[unplannable_pod].message}",
             )
-        if unplaced_classes:
-            return self._explain_unplaced(unplaced_classes)
+        refusal = self._explain_unplaced(unplaced_classes) if unplaced_classes else self._explain_exceeded_share()
+        if refusal is not None:
+            return refusal
         price = sum_prices(targets)
         open_nodes = self._context.simulation.packing.open_nodes[open_count_before:]
         if not open_nodes and is_uncertain:
@@ -134,6 +137,11 @@ class SingleAndMultiNodeConsolidation:
         return ReplacementRefusal(
             reason="NoRoom", message=f"{format_count(pods, 'pod')} fit no other node, and {explanation}"
         )
+
+    def _explain_exceeded_share(self) -> ReplacementRefusal | None:
+        """Return which Spot share the trial exceeds; None if it exceeds none."""
+        pool = find_exceeded_share(self._context.simulation)
+        return ReplacementRefusal(reason=SHARE_REASON, message=format_share_refusal(pool)) if pool else None
 
     def _explain_refusal(self, refusal: ReplacementRefusal, node: OpenNodeClaim, price: float) -> ReplacementRefusal:
         kept_pod = self._context.find_pod_kept_apart(node.pods)

@@ -8,6 +8,7 @@ from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.consolidation_context import ConsolidationContext
 from shared.decide.disruption.methods.replacement_result import Replacement
 from shared.decide.disruption.methods.several_replacements import SeveralReplacements
+from shared.decide.disruption.simulation.exceeded_share import find_exceeded_share
 from shared.decide.disruption.simulation.new_nodes import open_planned_node
 from shared.decide.disruption.simulation.simulation import list_pod_moves
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
@@ -55,7 +56,11 @@ def place_net_change(
     planned_nodes = {
         pod.name: number_by_node[home] for pod in pods if (home := node_by_pod.get(pod.name, "")) in number_by_node
     }
-    if len(planned_nodes) < len(pods) or simulation.place_pods_at(pods, planned_nodes):
+    if (
+        len(planned_nodes) < len(pods)
+        or simulation.place_pods_at(pods, planned_nodes)
+        or (not is_drift and find_exceeded_share(simulation))
+    ):
         return None
     if any(planned_nodes[pod.name] != number for pod, number in trial.placements):
         return None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from shared.decide.disruption.budgets.cluster_settings import DisruptionSettings
+from shared.decide.disruption.budgets.spot_share_tracker import SpotShareTracker, format_share_refusal
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.consolidation_policy import (
     explain_consolidation_refusal,
@@ -10,6 +11,7 @@ from shared.decide.disruption.consolidation_policy import (
     explain_replacement_refusal,
 )
 from shared.decide.disruption.disruption_context import DEFAULT_SETTINGS, NO_EXPECTED_PODS, DisruptionContext
+from shared.decide.disruption.simulation.exceeded_share import find_exceeded_share
 from shared.decide.disruption.simulation.new_nodes import open_planned_node
 from shared.model.core.formatting import format_count, join_names
 from shared.model.core.labels import NODEPOOL
@@ -54,6 +56,8 @@ def validate_command(
     invalidation = _check_budgets(candidates, command, context)
     if invalidation is not None:
         return invalidation
+    if command.reason == "Empty":
+        return _check_spot_shares(candidates, SpotShareTracker(cluster_state, command_nodes))
     return _check_placement(candidates, command, context) if command.reason == "Underutilized" else None
 
 
@@ -95,6 +99,20 @@ def _check_budgets(
     )
 
 
+def _check_spot_shares(candidates: list[Candidate], tracker: SpotShareTracker) -> CommandInvalidation | None:
+    """Return the empty targets that stay because of the Spot share of their NodePool."""
+    verdict_by_node: dict[str, KeptVerdict] = {}
+    for candidate in tracker.sort_spot_first(candidates):
+        verdict = tracker.find_verdict(candidate)
+        if verdict is None:
+            tracker.remove(candidate)
+        else:
+            verdict_by_node[candidate.name] = verdict
+    if not verdict_by_node:
+        return None
+    return CommandInvalidation(message=verdict_by_node[min(verdict_by_node)].message, nodes=frozenset(verdict_by_node))
+
+
 def _check_placement(
     candidates: list[Candidate], command: DisruptionCommand, context: DisruptionContext
 ) -> CommandInvalidation | None:
@@ -103,6 +121,7 @@ def _check_placement(
     simulation = setup.simulation
     simulation.begin(max_new_nodes=len(command.replacements))
     number_by_node = dict(simulation.node_numbers)
+    pods = [pod for candidate in candidates for pod in simulation.clear_node(simulation.node_numbers[candidate.name])]
     for replacement in command.replacements:
         number = open_planned_node(
             simulation, replacement.claim.meta.get_label(NODEPOOL), replacement.claim.requirements
@@ -111,7 +130,6 @@ def _check_placement(
             return CommandInvalidation(message=f"replacement {replacement.claim.name} can no longer be launched")
         number_by_node[replacement.claim.name] = len(simulation.packing.existing_nodes) + number
     type_masks = [node.mask for node in simulation.packing.open_nodes]
-    pods = [pod for candidate in candidates for pod in simulation.clear_node(simulation.node_numbers[candidate.name])]
     node_by_pod = {pod: number_by_node[home] for pod, home in command.nominations if home in number_by_node}
     unplaced_pods = [pod for pod_class in simulation.place_pods_at(pods, node_by_pod) for pod in pod_class.pods]
     unplannable_pods = [
@@ -127,6 +145,9 @@ def _check_placement(
                 f"{join_names(homeless_pods, 3)}"
             )
         )
+    exceeded_pool = find_exceeded_share(simulation)
+    if exceeded_pool:
+        return CommandInvalidation(message=format_share_refusal(exceeded_pool))
     if [node.mask for node in simulation.packing.open_nodes] != type_masks:
         return CommandInvalidation(message="some instance types of a replacement no longer fit its pods")
     return None

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from shared.decide.disruption.simulation.trial import Trial
 from shared.decide.scheduling.optimization.packing_problem import build_packing_problem
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.launchable_templates import drop_stages_before, find_launchable_stage
@@ -20,23 +21,13 @@ from shared.decide.scheduling.search.guided_packing import GuidedPacking
 from shared.model.core.metadata import Pairs
 from shared.model.core.resources import CPU, MEMORY
 from shared.model.karpenter.money_limit import CLUSTER_SCOPE
+from shared.model.karpenter.spot_share import ShareUsage
 from shared.model.kubernetes.pod import Pod
 
 MAX_STEPS_PER_TRIAL: Final = 3000
 """Number of steps spent on a packing solution for the pods of one trial."""
-
-
 MIN_PODS_WITH_ORDER: Final = 2
 """Fewer pods have no order."""
-
-
-class Trial(msgspec.Struct, kw_only=True, eq=False):
-    """The pod moves of a trial, in addition to its savepoint of the packing."""
-
-    cleared_nodes: dict[int, dict[str, Pod]] = msgspec.field(default_factory=dict)
-    """Cleared nodes, with the movable pods that were on them."""
-    placements: list[tuple[Pod, int]] = msgspec.field(default_factory=list)
-    """Pods and node numbers, in placement order."""
 
 
 class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
@@ -59,6 +50,8 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
     """By node: the topology groups of the pods that cannot move and are removed with the node."""
     freed_limits_by_node: Mapping[int, tuple[str, Mapping[str, int]]] = msgspec.field(default_factory=dict)
     """By node: its NodePool, and the part of the NodePool's limits that is free again once the node is cleared."""
+    share_usage_by_node: Mapping[int, tuple[str, ShareUsage]] = msgspec.field(default_factory=dict)
+    """By node of a NodePool with a Spot share: its NodePool, and what it counts."""
     warm_start: WarmStart | None = None
     """The warm start (dual values) for the pods that can be placed by a packing solution."""
 
@@ -105,12 +98,8 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
     def clear_node(self, number: int) -> list[Pod]:
         """Remove node *number* and return its movable pods, which then need another node."""
         packing = self.packing
-        if number in self.freed_limits_by_node and not any(number in trial.cleared_nodes for trial in self.trials):
-            pool, freed_limits = self.freed_limits_by_node[number]
-            for scope in (pool, CLUSTER_SCOPE):
-                if scope in packing.remaining_limits:
-                    limits = packing.remaining_limits[scope]
-                    packing.remaining_limits[scope] = {key: limits[key] + freed_limits.get(key, 0) for key in limits}
+        if not any(number in trial.cleared_nodes for trial in self.trials):
+            self._free_limits(number)
         resident_pods = self.resident_pods.get(number, {})
         self.trials[-1].cleared_nodes.setdefault(number, resident_pods)
         self.resident_pods[number] = {}
@@ -121,6 +110,18 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
         for group_numbers in self.fixed_groups_by_node.get(number, ()):
             self._subtract_from_groups(group_numbers, number)
         return list(resident_pods.values())
+
+    def _free_limits(self, number: int) -> None:
+        packing = self.packing
+        if number in self.freed_limits_by_node:
+            pool, freed_limits = self.freed_limits_by_node[number]
+            for scope in (pool, CLUSTER_SCOPE):
+                if scope in packing.remaining_limits:
+                    limits = packing.remaining_limits[scope]
+                    packing.remaining_limits[scope] = {key: limits[key] + freed_limits.get(key, 0) for key in limits}
+        if number in self.share_usage_by_node:
+            pool, usage = self.share_usage_by_node[number]
+            packing.share_usages[pool] -= usage
 
     def place_pods(self, pods: Iterable[Pod]) -> list[PodEquivalenceClass]:
         """Place *pods* in queue order and return the pods that were not placed, by class.

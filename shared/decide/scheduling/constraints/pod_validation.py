@@ -11,6 +11,7 @@ from typing import Final
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology
 from shared.model.core.labels import NODEPOOL, is_restricted
 from shared.model.decisions.placement import Unschedulable, UnschedulableReason
+from shared.model.karpenter.spot_share import WORKLOAD_UNITS, find_share_problem
 from shared.model.kubernetes.pod import Pod, PodSpec, SpreadConstraint, build_strict_requirements
 
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -35,7 +36,7 @@ def _find_pod_error(pod: Pod, volumes: VolumeTopology) -> tuple[UnschedulableRea
     first_term_requirements = build_strict_requirements(spec)
     if NODEPOOL in first_term_requirements and first_term_requirements[NODEPOOL].operator == "DoesNotExist":
         return "OptedOut", f"its requirements exclude nodes with the label {NODEPOOL}: Joiner ignores the pod"
-    spec_error = find_spec_error(spec)
+    spec_error = find_spec_error(spec) or find_share_problem(pod.meta, WORKLOAD_UNITS)
     if spec_error:
         return "InvalidPod", spec_error
     volume_error = volumes.find_error(pod)

@@ -198,6 +198,11 @@ class InstanceTypeIndex:
         """Return the maximum capacity of resource *name* among the types in *mask*."""
         return find_max_amount(mask, *self._get_capacity_thresholds(name))
 
+    def get_min_capacity(self, mask: Mask, name: str) -> int:
+        """Return the minimum capacity of resource *name* among the types in *mask*, 0 if it is empty."""
+        thresholds, masks = self._get_capacity_thresholds(name)
+        return next((amount for amount, more in zip(thresholds, masks[1:], strict=True) if mask & ~more), 0)
+
     def get_max_allocatable(self, mask: Mask, axis: int) -> int:
         """Return the maximum allocatable amount on *axis* among the types in *mask*."""
         return find_max_amount(mask, *self._allocatable_thresholds[axis])

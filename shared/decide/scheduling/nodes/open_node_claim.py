@@ -27,6 +27,8 @@ class OpenNodeClaim(msgspec.Struct, kw_only=True, eq=False):
     undecided.
     """
     is_relaxed: bool = False
+    counts_in_share: bool = True
+    """Whether it counts in the Spot share of its NodePool; an empty node that gets no pods does not."""
 
     def compute_free(self) -> tuple[int, int]:
         """Return the maximum free cpu and memory over the possible instance types."""

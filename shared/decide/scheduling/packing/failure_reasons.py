@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
+from shared.decide.scheduling.constraints.requirement_text import format_location, format_requirement
 from shared.decide.scheduling.nodes.node_pool_limits import select_type_limits
+from shared.decide.scheduling.nodes.spot_share_quota import explain_share
 from shared.decide.scheduling.nodes.usd_limit_refusal import explain_usd_limits
 from shared.decide.scheduling.nodes.zonal_shift_refusal import explain_zonal_shifts
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
@@ -13,8 +15,8 @@ from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate, TemplateRefusal
 from shared.decide.scheduling.templates.template_builder import sort_node_pools
 from shared.decide.scheduling.topology.messages import describe_topology_group
-from shared.model.core.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE
-from shared.model.core.requirements import Requirement, Requirements
+from shared.model.core.labels import WELL_KNOWN
+from shared.model.core.requirements import Requirements
 from shared.model.core.resources import CPU, NODES, PODS, Axes, build_resources, compute_min_resources, format_amount
 from shared.model.core.taints import find_untolerated_taint
 from shared.model.decisions.placement import UnschedulableReason
@@ -89,6 +91,7 @@ def _explain_stage(
         or _explain_size(template, pod_class, stage, axes)
         or _explain_host_ports(template, pod_class, stage)
         or _explain_limits(template, pod_class, stage, packing)
+        or _explain_share(template, pod_class, stage, packing)
         or _explain_min_values(template, pod_class, stage, packing)
         or _explain_topology(pod_class.binding_groups[stage_number], packing)
     )
@@ -104,14 +107,14 @@ def _explain_requirements(template: NodeClaimTemplate, stage: RelaxationStage) -
     key = template.initial_state.requirements.find_undefined_key(pod_requirements, WELL_KNOWN)
     if key:
         message = (
-            f"does not define the label {key} that the pod requires ({_format_requirement(pod_requirements[key])}): "
+            f"does not define the label {key} that the pod requires ({format_requirement(pod_requirements[key])}): "
             f"{_suggest_label(key, template)}add it to spec.template.metadata.labels or spec.template.spec.requirements"
         )
         return TemplateRefusal(reason="RequirementsNotMet", message=message)
     key = template.initial_state.requirements.find_conflict(pod_requirements)
     if key:
-        allowed_text = _format_requirement(template.initial_state.requirements[key])
-        message = f"the pod requires {_format_requirement(pod_requirements[key])}, the NodePool allows {allowed_text}"
+        allowed_text = format_requirement(template.initial_state.requirements[key])
+        message = f"the pod requires {format_requirement(pod_requirements[key])}, the NodePool allows {allowed_text}"
         return TemplateRefusal(reason="RequirementsNotMet", message=message)
     return _explain_instance_types(template, pod_requirements)
 
@@ -122,7 +125,7 @@ def _explain_instance_types(template: NodeClaimTemplate, pod_requirements: Requi
     if template.type_index.find_compatible(joint_requirements) & template.type_index.find_offered(joint_requirements):
         return None
     if template.type_index.find_compatible(joint_requirements):
-        location = _format_location(joint_requirements)
+        location = format_location(joint_requirements)
         message = f"none of its instance types is available{location} now: allow more instance types, zones or spot"
         return TemplateRefusal(reason="NoOffering", message=message)
     failing_requirements = (
@@ -132,9 +135,9 @@ def _explain_instance_types(template: NodeClaimTemplate, pod_requirements: Requi
     )
     item = next(failing_requirements, None)
     requirement_text = (
-        _format_requirement(item)
+        format_requirement(item)
         if item is not None
-        else " and ".join(_format_requirement(requirement) for requirement in pod_requirements)
+        else " and ".join(format_requirement(requirement) for requirement in pod_requirements)
     )
     return TemplateRefusal(reason="RequirementsNotMet", message=f"none of its instance types has {requirement_text}")
 
@@ -150,7 +153,7 @@ def _explain_volumes(
     if not pod_class.volume_alternatives:
         return TemplateRefusal(reason="VolumeNotUsable", message="its volumes are in different zones")
     alternatives_text = " or ".join(
-        ", ".join(_format_requirement(item) for item in alternative) for alternative in pod_class.volume_alternatives
+        ", ".join(format_requirement(item) for item in alternative) for alternative in pod_class.volume_alternatives
     )
     return TemplateRefusal(
         reason="VolumeNotUsable",
@@ -180,7 +183,7 @@ def _explain_size(
         f"{format_amount(name, amount)} {name}" for name, amount in sorted(reported_resources.items())
     )
     together = "" if len(unavailable_resources) == 1 else " together"
-    location = _format_location(narrowed_template.requirements)
+    location = format_location(narrowed_template.requirements)
     message = f"no instance type has {resources_text}{together}{location}{_suggest_cpu_unit(pod_class)}"
     return TemplateRefusal(reason="NoInstanceTypeFits", message=message)
 
@@ -226,6 +229,16 @@ def _explain_limits(
     )
     message = f"every instance type that fits would exceed its limit of {limits_text}: increase spec.limits"
     return TemplateRefusal(reason="LimitExceeded", message=message)
+
+
+def _explain_share(
+    template: NodeClaimTemplate, pod_class: PodEquivalenceClass, stage: RelaxationStage, packing: FirstFitPacking
+) -> TemplateRefusal | None:
+    narrowed_template = template.narrow(template.initial_state, stage.requirements)
+    if template.spot_share is None or narrowed_template is None:
+        return None
+    fitting_types = template.filter_fitting_types(narrowed_template.mask, pod_class.request_vector, pod_class.ports)
+    return explain_share(template, fitting_types, narrowed_template, packing.share_usages)
 
 
 def _explain_min_values(
@@ -279,20 +292,3 @@ def _suggest_cpu_unit(pod_class: PodEquivalenceClass) -> str:
     if pod_class.spec.requests[CPU] < _MAX_PLAUSIBLE_CPU_MILLI:
         return ""
     return ": did you mean m (thousandths of a cpu) instead of M (millions)?"
-
-
-def _format_location(requirements: Requirements) -> str:
-    location_requirements = [
-        requirements[key] for key in (ZONE, CAPACITY_TYPE) if key in requirements and not requirements[key].complement
-    ]
-    words = [", ".join(sorted(item.values)) for item in location_requirements if item.values]
-    return "".join(f" {word} {values}" for word, values in zip(("in", "as"), words, strict=False))
-
-
-def _format_requirement(item: Requirement) -> str:
-    bounds: Iterable[tuple[str, int | None]] = ((">=", item.gte), ("<=", item.lte))
-    numbers = " and ".join(f"{sign} {bound}" for sign, bound in bounds if bound is not None)
-    if numbers:
-        return f"{item.key} {numbers}"
-    values = f" [{', '.join(sorted(item.values))}]" if item.values else ""
-    return f"{item.key} {item.operator}{values}"

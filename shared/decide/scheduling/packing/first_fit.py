@@ -49,6 +49,8 @@ class FirstFitPacking(NewNodePlacement, kw_only=True, eq=False):
             existing_nodes=existing_nodes,
             templates=self.templates,
             remaining_limits={name: dict(remaining) for name, remaining in self.remaining_limits.items()},
+            share_usages=dict(self.share_usages),
+            share_usages_before=self.share_usages_before,
             topology=self.topology.fork(),
             options=self.options,
             nodes=self.nodes.fork(),

@@ -1,6 +1,7 @@
 """Placement on new nodes: open a node for a pod within the limits of its NodePool, and assign pods to open nodes."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Final, TypeAlias
 
 import msgspec
@@ -15,6 +16,15 @@ from shared.decide.scheduling.nodes.node_pool_limits import (
     filter_types_within_limits,
 )
 from shared.decide.scheduling.nodes.open_node_claim import Fit, OpenNodeClaim, find_fit
+from shared.decide.scheduling.nodes.spot_share_quota import (
+    ShareUsages,
+    charge_changed_node,
+    charge_new_node,
+    filter_types_within_share,
+    has_exceeded_share,
+    list_start_states,
+    release_empty_nodes,
+)
 from shared.decide.scheduling.packing.feasibility import Feasibility
 from shared.decide.scheduling.packing.savepoint import Savepoint
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
@@ -41,6 +51,9 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
     templates: tuple[NodeClaimTemplate, ...]
     remaining_limits: RemainingLimits
     options: SchedulingOptions
+    share_usages: ShareUsages = msgspec.field(default_factory=dict)
+    share_usages_before: ShareUsages = msgspec.field(default_factory=dict)
+    """The usage of the Spot shares without new nodes."""
     open_nodes: list[OpenNodeClaim] = msgspec.field(default_factory=list)
     launchable_templates: dict[tuple[int, frozenset[int]], tuple[tuple[int, NarrowedTemplate], ...]] = msgspec.field(
         default_factory=dict
@@ -74,10 +87,18 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         node = self._build_empty_node(template, mask & state.mask, state) if self.max_new_nodes > 0 else None
         if node is None or not has_min_values(template, state, node.mask):
             return None
-        node.state = state
         charge_limits(self.remaining_limits, template, node.mask, state)
         self._add_open_node(node)
         return node.number
+
+    def close_empty_nodes(self) -> None:
+        """Close open nodes without pods if there are Spot shares: they are not launched, and do not count."""
+        for number in release_empty_nodes(self.share_usages, self.open_nodes):
+            self.closed_nodes |= 1 << (len(self.existing_nodes) + number)
+
+    def has_exceeded_share(self) -> bool:
+        """Return whether the new nodes exceed a Spot share."""
+        return has_exceeded_share(self.share_usages, self.share_usages_before, self.templates)
 
     def _place_on_new_node(
         self, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, pod_range: PodRange
@@ -93,8 +114,8 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
                 if self.target_types
                 else (template.initial_state.mask,)
             )
-            for mask in masks:
-                node = self._build_empty_node(template, mask)
+            for mask, state in product(masks, list_start_states(template)):
+                node = self._build_empty_node(template, mask, state)
                 count = 0 if node is None else self._compute_max_count(node.host, compiled_stage, end - start)
                 fit = (
                     self._find_first_fit(node, pod_class, compiled_stage, count)
@@ -112,12 +133,14 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
     def _add_open_node(self, node: OpenNodeClaim) -> int:
         self.max_new_nodes -= 1
         self.open_nodes.append(node)
+        charge_new_node(self.share_usages, node)
         return self.nodes.open_node(node.host, node.template, node.state)
 
     def _build_empty_node(
-        self, template: NodeClaimTemplate, mask: Mask, state: NarrowedTemplate | None = None
+        self, template: NodeClaimTemplate, mask: Mask, state: NarrowedTemplate
     ) -> OpenNodeClaim | None:
         mask = filter_types_within_limits(self.remaining_limits, template, mask, state)
+        mask = filter_types_within_share(self.share_usages, template, state, mask)
         if not mask:
             return None
         number = len(self.open_nodes)
@@ -126,7 +149,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
             number=number,
             host=f"new-{number:06d}",
             template=template,
-            state=template.initial_state,
+            state=state,
             mask=mask,
             used=no_resources,
         )
@@ -141,7 +164,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         fit = find_fit(node, pod_class, 1, states, any_variety=True)
         if fit is None:
             return None
-        node.state = with_lowered_min_values(node.template, node.template.initial_state, fit.mask)
+        node.state = with_lowered_min_values(node.template, node.state, fit.mask)
         node.is_relaxed = True
         states = self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage)
         return self._keep_within_usd(find_fit(node, pod_class, count, states), node, pod_class, count)
@@ -177,6 +200,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
             self.savepoints[-1].save_open_node(node_number - len(self.existing_nodes), node)
         self.nodes.update_pod_count(1 << node_number, len(node.pods), len(node.pods) + fit.count)
         node_domains, node_bit = node.template.get_node_domains(fit.state), 1 << node_number
+        charge_changed_node(self.share_usages, node, fit.state, fit.mask)
         node.used, node.mask = fit.used, fit.mask
         node.ports.extend(pod_class.ports)
         pod_names = [pod.name for pod in queued_pods[: fit.count]]

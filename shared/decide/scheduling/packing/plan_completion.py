@@ -49,12 +49,14 @@ class Plan(msgspec.Struct, kw_only=True, eq=False):
     def is_as_complete_as(self, baseline: "Plan") -> bool:
         """Return whether the plan has no more unplaced pods and no more relaxed preferences than *baseline*.
 
-        If pods are planned by priority, this holds for the pods of each priority or more.
+        If pods are planned by priority, this holds for the pods of each priority or more. A plan that exceeds a Spot
+        share is not complete: an on-demand node that it relied on got no pods.
         """
         priorities = {pod_class.priority for pod_class in self.unplaced_classes}
         return (
             all(self.count_unplaced(priority) <= baseline.count_unplaced(priority) for priority in priorities)
             and self.packing.relaxed_preferences <= baseline.packing.relaxed_preferences
+            and not self.packing.has_exceeded_share()
         )
 
 
@@ -140,6 +142,8 @@ def complete_plan(
 ) -> Plan:
     """Place all pods with first-fit; repeat while that places more, for pods that depend on other pods.
 
+    Pods that need Spot nodes of a NodePool with a Spot share depend on its on-demand nodes.
+
     *is_hopeless* is asked after each class; if it returns true, the other pods are not placed.
     """
     waiting_classes = [queued_class for queued_class in pod_classes if queued_class.pods]
@@ -151,6 +155,9 @@ def complete_plan(
                 return Plan(packing=packing, unplaced_classes=waiting_classes)
         waiting_classes = [queued_class for queued_class in waiting_classes if queued_class.pods]
         after = sum(len(queued_class.pods) for queued_class in waiting_classes)
-        if after == before or not any(any(queued_class.binding_groups) for queued_class in waiting_classes):
+        has_dependencies = bool(packing.share_usages) or any(
+            any(queued_class.binding_groups) for queued_class in waiting_classes
+        )
+        if after == before or not has_dependencies:
             break
     return Plan(packing=packing, unplaced_classes=waiting_classes)

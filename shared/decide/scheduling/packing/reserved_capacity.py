@@ -83,4 +83,5 @@ def _fill_reserved_node(
             placed_count = packing.place_on_open_node(node_number, drop_stages_before(pod_class, stage), pod_class.pods)
             packing.relaxed_preferences += stage * placed_count
             pod_class.pods = pod_class.pods[placed_count:]
+    packing.close_empty_nodes()
     return bool(packing.open_nodes[node_number].pods)

@@ -16,6 +16,7 @@ def begin_savepoint(packing: FirstFitPacking, max_new_nodes: int) -> None:
             closed_nodes=packing.closed_nodes,
             max_new_nodes=packing.max_new_nodes,
             remaining_limits={name: dict(limit) for name, limit in packing.remaining_limits.items()},
+            share_usages=dict(packing.share_usages),
             refusing_nodes=dict(nodes.refusing_nodes),
             nodes_by_pod_count=dict(nodes.nodes_by_pod_count),
             pod_counts=list(nodes.pod_counts),
@@ -43,11 +44,8 @@ def roll_back(packing: FirstFitPacking) -> None:
         group = packing.topology.groups[number]
         group.counts, group.host_levels = counts, levels
         group.version += 1
-    packing.closed_nodes, packing.max_new_nodes, packing.remaining_limits = (
-        savepoint.closed_nodes,
-        savepoint.max_new_nodes,
-        savepoint.remaining_limits,
-    )
+    packing.closed_nodes, packing.max_new_nodes = savepoint.closed_nodes, savepoint.max_new_nodes
+    packing.remaining_limits, packing.share_usages = savepoint.remaining_limits, savepoint.share_usages
 
 
 def _close_open_nodes(packing: FirstFitPacking, savepoint: Savepoint) -> Nodes:

@@ -10,6 +10,7 @@ from shared.decide.scheduling.nodes.node_index import Nodes
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.topology.topology import Topology
 from shared.model.core.resources import Vector
+from shared.model.karpenter.spot_share import ShareUsage
 
 
 class ExistingNodeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +28,7 @@ class Savepoint(msgspec.Struct, kw_only=True, eq=False):
     closed_nodes: Nodes
     max_new_nodes: int
     remaining_limits: dict[str, dict[str, int]]
+    share_usages: dict[str, ShareUsage]
     refusing_nodes: dict[int, Nodes]
     nodes_by_pod_count: dict[int, Nodes]
     pod_counts: list[int]

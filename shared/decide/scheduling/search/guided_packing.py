@@ -12,8 +12,11 @@ import msgspec
 
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.nodes.commitment_manager import CommitmentManager
-from shared.decide.scheduling.nodes.node_pool_limits import filter_affordable_types, widen_types
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
+from shared.decide.scheduling.nodes.spot_share_quota import (
+    exclude_spot,
+    is_spot_possible,
+)
 from shared.decide.scheduling.optimization.bin_types import BinType
 from shared.decide.scheduling.optimization.items import build_zone_requirements
 from shared.decide.scheduling.optimization.packing_problem import PackingProblem, build_packing_problem
@@ -21,15 +24,13 @@ from shared.decide.scheduling.optimization.solver import PackingSolution, solve_
 from shared.decide.scheduling.packing.first_fit import FirstFitPacking
 from shared.decide.scheduling.packing.launchable_templates import drop_stages_before, find_launchable_stage
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
+from shared.decide.scheduling.search.type_widening import widen_instance_types
 from shared.decide.scheduling.templates.node_claim_template import NarrowedTemplate, NodeClaimTemplate
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, RESERVED, ZONE
 from shared.model.core.requirements import ANYTHING, Requirements, build_label_requirements
+from shared.model.karpenter.spot_share import NOT_SPOT, ONLY_SPOT
 from shared.model.kubernetes.pod import Pod
 
-PRICE_TOLERANCE_RATIO: Final = 1.15
-"""Instance types that cost up to this multiple of the lowest price are considered equally good."""
-MIN_INSTANCE_TYPES: Final = 10
-"""At least this number of instance types are listed, if they exist, regardless of their price."""
 MAX_SOLVES: Final = 6
 """Maximum number of times that the problem is solved again because NodePool limits prevented nodes."""
 MAX_SOLVES_WITHIN_LIMITS: Final = 3
@@ -52,9 +53,12 @@ class RelaxedTypeLimit(msgspec.Struct, kw_only=True, eq=False):
 class GuidedPacking:
     """Opens nodes in a packing, and remembers how their restrictions can be relaxed at the end."""
 
-    def __init__(self, packing: FirstFitPacking) -> None:
-        """Start from the current state of *packing*."""
-        self._packing = packing
+    def __init__(self, packing: FirstFitPacking, *, prefers_spot: bool = False) -> None:
+        """Start from the current state of *packing*.
+
+        With *prefers_spot*, on-demand nodes of a solution are opened as Spot nodes as far as Spot shares allow it.
+        """
+        self._packing, self._prefers_spot = packing, prefers_spot
         self._type_limits: dict[int, RelaxedTypeLimit] = {}
         self._closed_templates: set[int] = set()
 
@@ -71,6 +75,7 @@ class GuidedPacking:
             opened_before = len(self._packing.open_nodes)
             slots, refused_templates = self._open_nodes(problem, solution)
             self._place_on_planned_nodes(classes, problem, slots)
+            self._packing.close_empty_nodes()
             limited_templates |= refused_templates
             if limited_templates <= self._closed_templates or not any(pod_class.pods for pod_class in classes):
                 return
@@ -111,6 +116,7 @@ class GuidedPacking:
                 for item, count in selected.pattern.pods:
                     slots.setdefault(item, []).append((number, count))
         self._place_on_planned_nodes(classes, problem, slots)
+        self._packing.close_empty_nodes()
 
     def widen_nodes(self) -> None:
         """Let each node be any instance type that holds its pods and costs little more than the cheapest that does."""
@@ -184,6 +190,16 @@ class GuidedPacking:
     def _open_node(
         self, template: NodeClaimTemplate, state: NarrowedTemplate, type_requirements: Requirements, mask: Mask
     ) -> int | None:
+        """Open a node of the offerings that *type_requirements* allow; without Spot if its share is used up."""
+        alternatives = [type_requirements]
+        if template.spot_share is not None:
+            alternatives = [*([ONLY_SPOT] if self._prefers_spot else []), type_requirements, NOT_SPOT]
+        numbers = (self._open_node_as(template, state, requirements, mask) for requirements in alternatives)
+        return next((number for number in numbers if number is not None), None)
+
+    def _open_node_as(
+        self, template: NodeClaimTemplate, state: NarrowedTemplate, type_requirements: Requirements, mask: Mask
+    ) -> int | None:
         narrowed = template.narrow(state, type_requirements)
         if narrowed is None:
             return None
@@ -193,7 +209,10 @@ class GuidedPacking:
             )
         number = self._packing.open_node(template, narrowed, mask)
         if number is not None:
-            self._type_limits[number] = RelaxedTypeLimit(node=self._packing.open_nodes[number], state=state)
+            relaxed_state = state
+            if template.spot_share is not None and not is_spot_possible(narrowed):
+                relaxed_state = exclude_spot(template, state) or narrowed  # it does not count as Spot
+            self._type_limits[number] = RelaxedTypeLimit(node=self._packing.open_nodes[number], state=relaxed_state)
         return number
 
     def _place_on_planned_nodes(
@@ -271,26 +290,3 @@ def _relax_type_limit(type_limit: RelaxedTypeLimit) -> None:
     )
     if relaxed_state is not None and relaxed_state.mask & node.mask == node.mask and not node.is_relaxed:
         node.state = relaxed_state
-
-
-def widen_instance_types(packing: FirstFitPacking) -> None:
-    """Let each node be any instance type that holds its pods and costs little more than the cheapest.
-
-    The limits of the NodePools are kept.
-    """
-    for node in packing.open_nodes:
-        if node.pods and node.template.pool.name in packing.remaining_limits:
-            affordable_types = filter_affordable_types(packing.remaining_limits, node)
-            widen_types(packing.remaining_limits, node, _find_alternative_types(node, affordable_types))
-        elif node.pods:
-            key = (node.used, tuple(node.ports))
-            alternatives = node.state.launch_masks.get(key)
-            if alternatives is None:
-                alternatives = node.state.launch_masks[key] = _find_alternative_types(node, node.state.mask)
-            node.mask |= alternatives
-
-
-def _find_alternative_types(node: OpenNodeClaim, allowed_types: Mask) -> Mask:
-    mask = node.template.filter_fitting_types(node.state.mask & allowed_types, node.used, tuple(node.ports))
-    price_list = node.template.type_index.get_price_list(node.state.requirements)
-    return price_list.select_cheap_types(mask, PRICE_TOLERANCE_RATIO, MIN_INSTANCE_TYPES)

@@ -190,8 +190,12 @@ def _compute_cpu_cap(removed_nodes: list[OpenNodeClaim], level: int) -> int | No
 
 
 def improve_plans(plan_start: PlanStart, plans: list[Plan], acceptance: Acceptance, lower_bound: float) -> list[Plan]:
-    """Return improvements of the best of *plans*; *lower_bound* is a lower bound of the cost of any plan."""
-    if sum(len(pod_class.pods) for pod_class in plan_start.classes) > MAX_PODS:
+    """Return improvements of the best of *plans*; *lower_bound* is a lower bound of the cost of any plan.
+
+    With Spot shares, nothing is improved: a plan would become cheaper by splitting on-demand nodes into small ones,
+    which raises the number of Spot nodes.
+    """
+    if plan_start.packing.share_usages or sum(len(pod_class.pods) for pod_class in plan_start.classes) > MAX_PODS:
         return []
     plan_by_cost = {
         round(candidate.compute_cost(), 6): candidate

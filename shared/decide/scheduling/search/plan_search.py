@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from shared.decide.scheduling.instance_types.instance_type_index import WITHOUT_RESERVED
 from shared.decide.scheduling.optimization.packing_problem import (
     PackingProblem,
     SupplyFilter,
@@ -18,9 +19,11 @@ from shared.decide.scheduling.packing.node_costs import compute_placement_cost
 from shared.decide.scheduling.packing.plan_completion import Plan, PlanStart, complete_plan, select_types_up_to
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.search.acceptance import Acceptance
-from shared.decide.scheduling.search.guided_packing import GuidedPacking, widen_instance_types
+from shared.decide.scheduling.search.guided_packing import GuidedPacking
 from shared.decide.scheduling.search.local_search import improve_plans
+from shared.decide.scheduling.search.type_widening import widen_instance_types
 from shared.model.decisions.placement import Placement
+from shared.model.karpenter.spot_share import NOT_SPOT
 
 CPU_CAPS_MILLI: Final = (16000, 8000, 32000, 4000, 64000)
 """Maximum milli cpu of new nodes for further plans, the most promising first; alternates with the other packing
@@ -180,7 +183,7 @@ def _build_further_plans(plan_start: PlanStart) -> tuple[list[Plan], float]:
                 plans.append(_build_guided_plan(plan_start, problem, variation))
             else:
                 plans.append(_build_capped_plan(plan_start, variation))
-    plans += _build_committed_plans(plan_start)
+    plans += [*_build_committed_plans(plan_start), *_build_plans_of_shares(plan_start)]
     return plans, first_solution.lower_bound if covers_all_pods else 0.0
 
 
@@ -215,6 +218,24 @@ def _build_committed_plans(plan_start: PlanStart) -> list[Plan]:
             solution = solve_packing_problem(problem, effort=COMMITTED_EFFORT_STEPS)[0]
             guided_packing.open_covered_nodes(unplaced_classes, problem, solution, commitment_manager)
     problem = build_packing_problem(fork, unplaced_classes)
+    guided_packing.follow_solution(unplaced_classes, problem, solve_packing_problem(problem)[0])
+    fork.target_types = select_types_up_to(fork, REMAINDER_CPU_CAP_MILLI)
+    plan = complete_plan(fork, unplaced_classes)
+    guided_packing.widen_nodes()
+    return [plan]
+
+
+def _build_plans_of_shares(plan_start: PlanStart) -> list[Plan]:
+    """Return a plan whose nodes are selected by on-demand prices; none without Spot shares.
+
+    As many of them as the shares allow are Spot nodes.
+    """
+    if not plan_start.packing.share_usages or plan_start.packing.is_late():
+        return []
+    fork, unplaced_classes = plan_start.fork_with_existing_filled()
+    guided_packing = GuidedPacking(fork, prefers_spot=True)
+    supply = SupplyFilter(requirements=WITHOUT_RESERVED & NOT_SPOT)
+    problem = build_packing_problem(fork, unplaced_classes, supply=supply)
     guided_packing.follow_solution(unplaced_classes, problem, solve_packing_problem(problem)[0])
     fork.target_types = select_types_up_to(fork, REMAINDER_CPU_CAP_MILLI)
     plan = complete_plan(fork, unplaced_classes)

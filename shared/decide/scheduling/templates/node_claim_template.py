@@ -18,6 +18,7 @@ from shared.model.core.resources import Vector
 from shared.model.core.taints import Toleration, find_untolerated_taint
 from shared.model.decisions.placement import UnschedulableReason
 from shared.model.karpenter.node_pool import NodePool
+from shared.model.karpenter.spot_share import SpotShare
 from shared.model.kubernetes.host_ports import HostPort, has_port_conflict
 from shared.state.zones.zonal_shifts import NO_SHIFTED_ZONES
 
@@ -82,6 +83,8 @@ class NodeClaimTemplate(msgspec.Struct, kw_only=True, eq=False):
     """For limits in USD per hour; None if there are none."""
     shifted_zones: Mapping[str, ZonalShift] = NO_SHIFTED_ZONES
     """The active zonal shifts by zone, for the reasons of unschedulable pods."""
+    spot_share: SpotShare | None = None
+    """How much of its nodes may be Spot; None: any."""
     fitting_types: dict[Vector, Mask] = msgspec.field(default_factory=dict)
     """By request vector: the instance types that hold it together with their daemon overhead."""
 

@@ -26,6 +26,7 @@ from shared.model.core.resources import Axes
 from shared.model.decisions.placement import PoolWithoutTypes, SchedulingOptions
 from shared.model.karpenter.money_limit import find_limit_problem
 from shared.model.karpenter.node_pool import NodePool
+from shared.model.karpenter.spot_share import find_pool_share_problem, find_spot_share
 from shared.state.pauses import find_launch_pause_message
 from shared.state.zones.zonal_shifts import find_shifted_zones
 
@@ -101,6 +102,7 @@ def build_template(
         initial_state=start,
         interned_states={template_requirements: start},
         shifted_zones=find_shifted_zones(cluster),
+        spot_share=find_spot_share(pool),
     )
 
 
@@ -142,6 +144,7 @@ def find_refusal(pool: NodePool, cluster: ClusterSnapshot, options: SchedulingOp
     message = (
         _explain_unusable_pool(pool)
         or find_limit_problem(pool)
+        or find_pool_share_problem(pool)
         or find_launch_pause_message(pool, cluster)
         or _explain_unusable_class(pool, cluster, options)
     )

@@ -60,6 +60,9 @@ DO_NOT = "karpenter.sh/do-not-disrupt"
 EVICTION_PRICE = "joiner.dev/eviction-price-usd"
 LIMIT_USD = "joiner.dev/limit-usd-per-hour"
 REBALANCE_POLICY = "joiner.dev/rebalance-policy"
+SPOT_SHARE = "joiner.dev/spot-share-percent"
+ON_DEMAND_BASE = "joiner.dev/on-demand-base"
+SPOT_SHARE_UNIT = "joiner.dev/spot-share-unit"
 ZONE_BALANCE = "joiner.dev/zone-balance-percent"
 BUDGET = {"nodes": "0", "schedule": "0 9 * * mon-frid", "duration": "8h"}
 CPUS = make_requirement("karpenter.k8s.aws/instance-cpu", "In", "4")
@@ -213,6 +216,50 @@ def test_valid_manifests_have_no_findings(lint: Any) -> None:
             "error",
             ANNOTATIONS + ZONE_BALANCE,
             "'10%' is not a percentage: write a whole number from 0 to 1000, like 10",
+        ),
+        (
+            make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(SPOT_SHARE, "half")},
+            "error",
+            ANNOTATIONS + SPOT_SHARE,
+            "'half' is not a whole number from 0 to 100: write a number like 50; until it is fixed, no nodes",
+        ),
+        (
+            make_node_pool("a", spec={"replicas": 2}) | {"metadata": {"name": "a"} | make_annotations(SPOT_SHARE, "5")},
+            "warning",
+            ANNOTATIONS + SPOT_SHARE,
+            "has no effect on a static NodePool: remove it",
+        ),
+        (
+            make_node_pool(
+                meta=make_annotations(ON_DEMAND_BASE, "5"),
+                requirements=[make_requirement("karpenter.sh/capacity-type", "In", "spot")],
+            ),
+            "warning",
+            ANNOTATIONS + ON_DEMAND_BASE,
+            "has no effect: the NodePool must allow spot and on-demand: allow both, or remove it",
+        ),
+        (
+            make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(SPOT_SHARE, "100")},
+            "warning",
+            ANNOTATIONS + SPOT_SHARE,
+            "has no effect: 100 % may be Spot and the base is 0",
+        ),
+        (
+            make_pod(make_annotations(SPOT_SHARE_UNIT, "vcpu")),
+            "error",
+            ANNOTATIONS + SPOT_SHARE_UNIT,
+            "'vcpu' is not a unit: write pods; until it is fixed, the pods get no nodes",
+        ),
+        (
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "d"} | make_annotations(SPOT_SHARE, "50"),
+                "spec": {"template": make_pod()},
+            },
+            "warning",
+            ANNOTATIONS + SPOT_SHARE,
+            "has no effect on a Deployment, only on its pods: move it to spec.template.metadata.annotations",
         ),
         (
             make_node_pool("a") | {"metadata": {"name": "a"} | make_annotations(REBALANCE_POLICY, "Drain")},

@@ -81,6 +81,19 @@ def test_limits_in_usd_are_shown_with_their_usage(tmp_path: Path, capsys: Out, m
     assert "usd-per-hour $0.2000/h of $2.0000/h" in page
 
 
+def test_spot_share_is_shown_with_its_usage(tmp_path: Path, capsys: Out) -> None:
+    annotations = {"joiner.dev/spot-share-percent": "50"}
+    shared = {**POOL, "metadata": {**POOL["metadata"], "annotations": annotations}}
+    arguments = write_inputs(
+        tmp_path, make_ready_pool(shared), *make_node_manifests("n1", 4), make_claim("c1", "n1", 4)
+    )
+    assert main([*arguments, "-o", "json"]) == 0
+    (share,) = json.loads(capsys.readouterr().out)["spotShares"]
+    assert (share["spot"], share["total"], share["maxSpot"]) == (0, 1, 0)
+    assert main(arguments) == 0
+    assert "Spot share of NodePool default: 0 of 1 nodes are Spot; at most 0 may be: 50 %" in capsys.readouterr().out
+
+
 @pytest.fixture
 def fleet(tmp_path: Path) -> list[str]:
     [alone] = make_node_manifests("managed", 4)

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
 from shared.decide.provisioning.monthly_budget import describe_budget, plan_within_budget, restrict_capacity_types
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import CAPACITY_TYPE
+from shared.model.core.labels import CAPACITY_TYPE, SPOT_SHARE
+from shared.model.core.metadata import ObjectMeta
 from shared.model.decisions.month_costs import (
     BudgetPolicy,
     BudgetState,
@@ -89,6 +90,18 @@ def test_first_step_keeps_node_pools_without_spot() -> None:
     pool = make_node_pool(requirements=make_requirements((CAPACITY_TYPE, "In", ("on-demand",))))
     placement = plan(make_cluster_snapshot(make_pod("any"), types=BOTH, node_pools=(pool,)), "spot-only")
     assert placement.new_nodes[0].requirements[CAPACITY_TYPE].values == {"on-demand"}
+
+
+def test_first_step_keeps_the_on_demand_nodes_of_node_pools_with_a_spot_share() -> None:
+    meta = ObjectMeta(name="default", annotations=((SPOT_SHARE, "50"),))
+    pods = tuple(make_pod(name, "4") for name in "abcd")
+    placement = plan(make_cluster_snapshot(*pods, types=BOTH, node_pools=(make_node_pool(meta=meta),)), "spot-only")
+    assert sorted(node.cheapest.capacity_type for node in placement.new_nodes) == [
+        "on-demand",
+        "on-demand",
+        "spot",
+        "spot",
+    ]
 
 
 def test_message_of_a_pod_that_the_first_step_refuses_has_the_budget() -> None:

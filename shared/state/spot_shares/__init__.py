@@ -1,0 +1,1 @@
+"""Usage of Spot shares: of NodePools."""
