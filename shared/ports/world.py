@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService, SavingsPlansService
+from shared.ports.aws import Ec2, Eks, ParameterStore, PayerAccount, PricingService, SavingsPlansService
 from shared.ports.kubernetes import Kube
 from shared.ports.messaging import MessageQueue, Topic
 from shared.ports.storage import Bucket, Table
@@ -30,6 +30,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """Current time, timezone-aware UTC; the trigger provides it."""
     savings_plans: SavingsPlansService | None = None
     """None: the Savings Plans of the account are not read."""
+    payer: PayerAccount | None = None
+    """None: no role of a payer account is configured."""
     topic: Topic | None = None
     """None: no topic is configured."""
     emit: Callable[[str], None]

@@ -18,7 +18,14 @@ from shared.settings import Settings
 from sim.authorization.access_checks import AccessControl
 from sim.aws_rules.world_ports import RequestChecks
 from sim.cloud.cloud import Cloud
-from sim.cloud.in_process_aws import CloudEc2, CloudEks, CloudParameters, CloudPricing, CloudSavingsPlans
+from sim.cloud.in_process_aws import (
+    CloudEc2,
+    CloudEks,
+    CloudParameters,
+    CloudPayerAccount,
+    CloudPricing,
+    CloudSavingsPlans,
+)
 from sim.fault_tap import PortCall, Tap, tap_world
 from sim.lambda_runtime.runtime import LambdaRuntime
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
@@ -95,6 +102,7 @@ class DeployedStack(ABC):
             bucket=self.bucket,
             clock=self.cloud.clock.get_time,
             savings_plans=CloudSavingsPlans(self.cloud) if settings.commitments == "account" else None,
+            payer=CloudPayerAccount(self.cloud) if settings.commitments_role else None,
             topic=self.topic if settings.report_topic else None,
             emit=self.log_lines.append,
             name=f"{function}-{len(self.runtime.invocations):06d}",

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from shared.errors import NotFound, Throttled
-from sim.cloud.in_process_aws import CloudSavingsPlans
+from sim.cloud.in_process_aws import CloudPayerAccount, CloudSavingsPlans
 from sim.fault_tap import PORTS, Killed, PortCall, tap_port, tap_world
 from sim.world.memory_ports import MemoryBucket, MemoryTopic
 from tests.support.actions_world import Outside
@@ -61,7 +61,10 @@ def test_killed_is_not_an_exception_subclass() -> None:
 def test_all_ports_of_a_world_are_tapped() -> None:
     outside = Outside()
     world = msgspec.structs.replace(
-        outside.build_world(), topic=MemoryTopic(), savings_plans=CloudSavingsPlans(outside.cloud)
+        outside.build_world(),
+        topic=MemoryTopic(),
+        savings_plans=CloudSavingsPlans(outside.cloud),
+        payer=CloudPayerAccount(outside.cloud),
     )
     world = tap_world(world, outside.calls.append)
     world.kube.list("/api/v1/nodes")
@@ -76,6 +79,8 @@ def test_all_ports_of_a_world_are_tapped() -> None:
     assert world.topic is not None
     world.topic.publish("a", "b")
     assert world.savings_plans is not None
+    assert world.payer is not None
+    world.payer.describe_commitments("us-east-1")
     world.savings_plans.describe_savings_plans("us-east-1")
     assert {call.port for call in outside.calls} == set(PORTS)
     assert {call.world_name for call in outside.calls} == {"one"}
