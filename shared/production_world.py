@@ -13,13 +13,14 @@ from typing import Final, Protocol
 import msgspec
 
 from shared.aws.clients import Clients
+from shared.aws.commitments.payer_account import BotoPayerAccount
+from shared.aws.commitments.savings_plans import BotoSavingsPlans
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks, BotoZonalShift
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
 from shared.aws.partitions import build_regional_host
 from shared.aws.s3 import S3Bucket
-from shared.aws.savings_plans import BotoSavingsPlans
 from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue
 from shared.aws.ssm import BotoParameterStore
@@ -115,6 +116,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         clock=clock,
         savings_plans=BotoSavingsPlans(clients) if settings.commitments == "account" else None,
         zonal_shifts=BotoZonalShift(clients) if settings.zonal_shift != "off" else None,
+        payer=_build_payer_account(clients, settings),
         topic=SnsTopic(clients, settings.report_topic) if settings.report_topic else None,
         emit=write_to_stdout,
         memory={},
@@ -124,6 +126,17 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         open_segment=open_segment,
     )
     return Container(world, (clients, kube))
+
+
+def _build_payer_account(clients: Clients, settings: Settings) -> BotoPayerAccount | None:
+    if settings.commitments != "account" or not settings.commitments_role:
+        return None
+    return BotoPayerAccount(
+        clients,
+        role_arn=settings.commitments_role,
+        external_id=settings.commitments_external_id,
+        cluster=settings.cluster_name,
+    )
 
 
 def _build_open_segment(settings: Settings) -> OpenSegment:

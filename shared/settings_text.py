@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -23,6 +23,27 @@ class TextForm(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
+LaunchLimit: TypeAlias = Annotated[int, msgspec.Meta(ge=0), TextForm(allowed="a number, 0 for unlimited")]
+CooldownText: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(0|(?=[0-9])([0-9]{1,4}h)?([0-9]{1,4}m)?([0-9]{1,4}s)?)\Z"),
+    TextForm(allowed="a duration like 4h or 90m, 0 for off"),
+]
+TopicArn: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[0-9A-Za-z_-]{1,256})?\Z"),
+    TextForm(allowed="the ARN of a standard SNS topic"),
+]
+RoleArn: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-.0-~]+/){0,10}[0-9A-Za-z_+=,.@-]{1,64})?\Z"),
+    TextForm(allowed="the ARN of an IAM role"),
+]
+ExternalId: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^([0-9A-Za-z_+=,.@:/-]{2,1224})?\Z"),
+    TextForm(allowed="2 to 1224 letters, digits and _+=,.@:/-"),
+]
 SettingsT = TypeVar("SettingsT", bound=msgspec.Struct)
 
 

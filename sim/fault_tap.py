@@ -25,6 +25,7 @@ PORTS: Final = (
     "topic",
     "savings_plans",
     "zonal_shifts",
+    "payer",
 )
 
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from cli.terminal.stderr import print_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cli.cost.page import CostTotals
-    from shared.model.ec2.commitments import Commitments
+    from shared.report.costs.commitment_usage import CommitmentUsage
     from shared.report.costs.cost_ledger import CostLedger
     from shared.state.cluster_state import ClusterState
 
@@ -102,25 +100,22 @@ def run(args: argparse.Namespace) -> int:
 
     now = datetime.now(UTC)
     try:
-        commitments = _read_commitments(args.commitments, source)
         costs = read_cost_reports(source, args.days) if source else CostReports()
         if is_live:
             costs = with_today(costs, *_read_live_cluster(args, now), now)
+        usage, messages = None, list(costs.messages)
+        if args.commitments is not None and costs.ledger is not None:
+            usage = _compute_usage(args.commitments, source, costs.ledger)
+        elif args.commitments is not None:
+            messages.append("--commitments: costs/today.json is missing: it has the hours of each node")
     except InputError as error:
         return print_errors("cost", str(error).splitlines())
     days = costs.days[-args.days :]
     if not days:
         return print_errors(
             "cost",
-            [*costs.messages, f"{source}: no cost reports yet; Joiner writes the first report after midnight UTC"],
+            [*messages, f"{source}: no cost reports yet; Joiner writes the first report after midnight UTC"],
         )
-    usage, messages = None, list(costs.messages)
-    if commitments is not None and costs.ledger is None:
-        messages.append("--commitments: costs/today.json is missing: it has the hours of each node")
-    elif commitments is not None and costs.ledger is not None:
-        from cli.cost.commitments.usage import compute_commitment_usage  # noqa: PLC0415
-
-        usage = compute_commitment_usage(commitments(costs.ledger), costs.ledger)
     sys.stdout.write(_render_output(sum_costs(days, args.by, usage), args))
     return print_errors("cost", messages)
 
@@ -137,26 +132,23 @@ def _read_live_cluster(args: argparse.Namespace, now: datetime) -> tuple["Cluste
     return ClusterState(read_priced_input(args, is_live=True, now=now)[1]), args.label
 
 
-def _read_commitments(file: str | None, source: str) -> "Callable[[CostLedger], Commitments] | None":
-    """Read the commitments document *file*, or the commitments of the newest catalog in *source*; None: neither.
-
-    Return a function, because the rates in a document depend on the instance types of a ledger.
+def _compute_usage(file: str, source: str, ledger: "CostLedger") -> "CommitmentUsage":
+    """Return what commitments cover in *ledger*: those of the document *file*, else of the newest catalog in *source*.
 
     Raises:
         InputError: The document or the catalog cannot be read, or has errors or no commitments.
     """
-    if file is None:
-        return None
-    if file != STORED_COMMITMENTS:
-        from cli.cost.commitments.usage import convert_document  # noqa: PLC0415 - --help needs none of it
-        from cli.inputs.commitments import read_commitments  # noqa: PLC0415
+    from cli.cost.commitments.usage import convert_document  # noqa: PLC0415 - see run
+    from shared.report.costs.commitment_usage import compute_commitment_usage  # noqa: PLC0415
 
-        document = read_commitments(file, f"--commitments {file}")
-        return lambda ledger: convert_document(document, ledger)
-    from cli.cost.commitments.stored import read_stored_commitments  # noqa: PLC0415
+    if file == STORED_COMMITMENTS:
+        from cli.cost.commitments.stored import read_stored_commitments  # noqa: PLC0415
 
-    commitments = read_stored_commitments(source)
-    return lambda _: commitments
+        return compute_commitment_usage(read_stored_commitments(source), ledger)
+    from cli.inputs.commitments import read_commitments  # noqa: PLC0415
+
+    document = read_commitments(file, f"--commitments {file}")
+    return compute_commitment_usage(convert_document(document, ledger), ledger)
 
 
 def _render_output(cost_totals: "CostTotals", args: argparse.Namespace) -> str:

@@ -6,12 +6,12 @@ from typing import Any, Final
 import msgspec
 
 from cli.cost.commitments.page import build_usage_document, render_usage
-from cli.cost.commitments.usage import CommitmentUsage
 from cli.planning.table import TableOptions
 from cli.terminal.bars import draw_bar
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, format_usd
+from shared.report.costs.commitment_usage import CommitmentUsage
 from shared.report.costs.cost_breakdown import CostBreakdown, compute_breakdown
 from shared.report.costs.daily_report import DailyReport, ExpensiveNode, is_complete
 

@@ -14,6 +14,7 @@ from shared.decide.disruption.pauses import SUCCESSFUL_PHASES
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.kubernetes.pod_classes import is_provisionable
+from shared.report.costs.cost_ledger import ONE_HOUR, CommitmentHour
 from shared.state.cluster_state import ClusterState
 from shared.state.schedule_status import ScheduleStatus, list_schedule_statuses
 
@@ -64,6 +65,8 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     """Problems at the end of the covered time."""
     schedules: tuple[ScheduleStatus, ...] = ()
     """At the time of the last snapshot."""
+    commitments: tuple[CommitmentHour, ...] = msgspec.field(default=(), name="commitment_hours")
+    """What commitments cover in the hours of the covered time; empty if the setting `commitments` is off."""
 
 
 class CycleFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,8 +77,18 @@ class CycleFailure(msgspec.Struct, frozen=True, kw_only=True):
     last: datetime
 
 
-def build_report(evidence: Evidence, first: ClusterSnapshot | None, *, cluster_name: str, is_live: bool) -> FleetReport:
-    """Build the report; *first* is the earliest snapshot of the journal, None if there is none."""
+def build_report(
+    evidence: Evidence,
+    first: ClusterSnapshot | None,
+    *,
+    cluster_name: str,
+    is_live: bool,
+    commitment_hours: Iterable[CommitmentHour] = (),
+) -> FleetReport:
+    """Build the report; *first* is the earliest snapshot of the journal, None if there is none.
+
+    *commitment_hours* are those of the cost reports.
+    """
     ended = evidence.journal.now
     began = evidence.cycles[0].entry.at if evidence.cycles else ended
     cluster_states = [ClusterState(cluster) for cluster in (first, evidence.live_cluster) if cluster is not None]
@@ -106,6 +119,7 @@ def build_report(evidence: Evidence, first: ClusterSnapshot | None, *, cluster_n
         blocked_pods=blocked_pods,
         problems=list_recent_problems(evidence),
         schedules=() if evidence.live_cluster is None else list_schedule_statuses(evidence.live_cluster),
+        commitments=tuple(hour for hour in commitment_hours if began <= hour.hour + ONE_HOUR and hour.hour < ended),
     )
 
 

@@ -3,9 +3,11 @@
 import argparse
 import sys
 from bisect import bisect_left
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
+from cli.cost.daily_reports import read_cost_reports
 from cli.explain.evidence import Evidence
 from cli.explain.node_records import build_node_records
 from cli.fleet.document.json_format import encode_fleet_document
@@ -20,6 +22,7 @@ from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors, show_progress
 from shared.model.cluster import ClusterSnapshot
+from shared.report.costs.cost_ledger import CommitmentHour
 
 STDOUT = "-"
 RecordedCluster: TypeAlias = tuple[ClusterSnapshot | None, str]
@@ -61,10 +64,29 @@ def _build_output(args: argparse.Namespace, journal: Journal, live_cluster: Clus
         records = build_node_records(journal.cycles, cluster, first)
         evidence = Evidence(journal=journal, live_cluster=cluster, node_records=records)
         name = recorded_name or args.context or ""
-        fleet_report = build_report(evidence, first, cluster_name=name, is_live=live_cluster is not None)
+        fleet_report = build_report(
+            evidence,
+            first,
+            cluster_name=name,
+            is_live=live_cluster is not None,
+            commitment_hours=_read_commitment_hours(journal, last),
+        )
         if args.output == "html":
             return render_report(fleet_report, _build_fleet_body(journal, live_cluster, name))
         return encode_output(build_report_document(fleet_report), args.output)
+
+
+def _read_commitment_hours(journal: Journal, last: ClusterSnapshot | None) -> tuple[CommitmentHour, ...]:
+    """Return the hours in the cost reports of the days of *journal*; none if its *last* snapshot has no commitments.
+
+    Raises:
+        InputError: The cost reports cannot be read.
+    """
+    if last is None or last.catalog is None or last.catalog.commitments is None:
+        return ()
+    period = journal.now - journal.cycles[0].entry.at
+    reports = read_cost_reports(journal.source, period // timedelta(days=1) + 2)
+    return tuple(hour for report in reports.days for hour in report.commitment_hours)
 
 
 def _build_fleet_body(journal: Journal, live_cluster: ClusterSnapshot | None, cluster_name: str) -> bytes:

@@ -11,8 +11,11 @@ _EC2_REASON: Final = "the action does not support resource-level permissions"
 _SAVINGS_PLANS_REASON: Final = "AWS generates the id; the actions only read"
 
 
-def build_commitment_grants(source: str) -> list[Grant]:
-    """Return the permissions to read commitments from *source*, and the instances that use them."""
+def build_commitment_grants(source: str, role_arn: str = "") -> list[Grant]:
+    """Return the permissions to read commitments from *source*, and the instances that use them.
+
+    *role_arn*: the role of a payer account that may be assumed; "" for none.
+    """
     if source == "off":
         return []
     actions = ("ec2:DescribeInstances", *(("ec2:DescribeReservedInstances",) if source == "account" else ()))
@@ -36,4 +39,6 @@ def build_commitment_grants(source: str) -> list[Grant]:
                 wildcard_reason=_SAVINGS_PLANS_REASON,
             )
         )
+    if source == "account" and role_arn:
+        grants.append(Grant(sid="AssumeCommitmentsRole", actions=("sts:AssumeRole",), resources=(role_arn,)))
     return grants

@@ -102,7 +102,7 @@ class FunctionPolicies(Construct):
             ],
             "catalog": [
                 *self._build_catalog_grants(options.ssm_parameters),
-                *build_commitment_grants(options.commitments),
+                *build_commitment_grants(options.commitments, options.commitments_role),
                 *_build_report_grants(options.report_topic),
             ],
         }

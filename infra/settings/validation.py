@@ -28,6 +28,7 @@ def find_option_errors(options: StackOptions) -> Iterator[str]:
         lambda: _check_price_age(options),
         lambda: _check_windows(options),
         lambda: _check_keys(options),
+        lambda: _check_commitments_role(options),
         lambda: check_scheduler_config(options.scheduler_config),
         lambda: check_budgets(options.disruption_budgets),
         lambda: check_time_zone(options.disruption_time_zone),
@@ -64,6 +65,15 @@ def _check_keys(options: StackOptions) -> None:
         region = key.split(":")[3]
         if options.region and region != options.region:
             raise ValueError(f"kms-keys has a key in {region}, but region is {options.region}: use keys of that region")
+
+
+def _check_commitments_role(options: StackOptions) -> None:
+    if options.commitments_role and options.commitments != "account":
+        raise ValueError(f"commitments-role is set, but commitments is {options.commitments}: set commitments: account")
+    if options.commitments_external_id and not options.commitments_role:
+        raise ValueError(
+            "commitments-external-id is set, but commitments-role is not: set commitments-role, or neither"
+        )
 
 
 def _check_price_age(options: StackOptions) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Final, Literal
 
+import msgspec
 from boto3.session import Session
 from botocore.config import Config
 
@@ -26,12 +27,23 @@ _FLEET_READ_TIMEOUT_SECONDS: Final = 30
 """Read timeout of CreateFleet, which responds only after the instances are started."""
 
 
+class TemporaryCredentials(msgspec.Struct, frozen=True, kw_only=True):
+    """The credentials of an assumed role."""
+
+    access_key_id: str
+    secret_access_key: str
+    session_token: str
+
+
 class Clients:
     """The boto3 clients of one account, each built on first use and cached; safe to share between threads."""
 
-    def __init__(self, region: str, *, endpoint_url: str = "") -> None:
-        """Build clients for *region*; they call *endpoint_url* instead of AWS if it is given (the embedded cloud)."""
-        self.region = region
+    def __init__(self, region: str, *, endpoint_url: str = "", credentials: TemporaryCredentials | None = None) -> None:
+        """Build clients for *region*; they call *endpoint_url* instead of AWS if it is given (the embedded cloud).
+
+        *credentials* are used instead of those of the environment.
+        """
+        self.region, self._credentials = region, credentials
         self._endpoint_url = endpoint_url or None
         self._client_by_key: dict[tuple[str, str, RetryMode], Any] = {}
         self._session: Session | None = None
@@ -50,6 +62,12 @@ class Clients:
         """Return the number of calls sent so far by operation like ``ec2:DescribeInstances``; retries count."""
         with self._count_lock:
             return dict(sorted(self._call_counts.items()))
+
+    def build_assumed_clients(self, credentials: TemporaryCredentials) -> "Clients":
+        """Return clients with *credentials* of an assumed role; their calls are counted here too."""
+        clients = Clients(self.region, endpoint_url=self._endpoint_url or "", credentials=credentials)
+        clients._call_counts, clients._count_lock = self._call_counts, self._count_lock
+        return clients
 
     def close_idle_connections(self) -> None:
         """Close the connections that no call uses; the next call opens a new one."""
@@ -84,7 +102,18 @@ class Clients:
             return self._client_by_key[key]
 
     def _ensure_session(self) -> Session:
-        self._session = self._session or Session(region_name=self.region)
+        if self._session is None:
+            keys = self._credentials
+            options = (
+                {
+                    "aws_access_key_id": keys.access_key_id,
+                    "aws_secret_access_key": keys.secret_access_key,
+                    "aws_session_token": keys.session_token,
+                }
+                if keys is not None
+                else {}
+            )
+            self._session = Session(region_name=self.region, **options)
         return self._session
 
     def _count_call(self, event_name: str, **_: object) -> None:

@@ -13,7 +13,7 @@ from shared.model.ec2.account import (
     SelectorTerm,
     Subnet,
 )
-from shared.model.ec2.commitments import ReservedInstances, SavingsPlan
+from shared.model.ec2.commitments import Commitments, ReservedInstances, SavingsPlan
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
 from shared.model.ec2.fleet import FleetRequest, FleetResult
 from shared.model.ec2.instance import Instance, InstanceStatus
@@ -152,6 +152,17 @@ class ZonalShiftService(Protocol):
 
         Raises:
             NotFound: zonal shift is not enabled for the cluster.
+        """
+
+
+class PayerAccount(Protocol):
+    """A payer account of AWS, through an IAM role of it."""
+
+    def describe_commitments(self, region: str) -> Commitments:
+        """Return its active Reserved Instances in *region*, and its Savings Plans that cover instances there.
+
+        Raises:
+            Forbidden: the role cannot be assumed, or may not read them.
         """
 
 

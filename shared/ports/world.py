@@ -6,7 +6,15 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from shared.ports.aws import Ec2, Eks, ParameterStore, PricingService, SavingsPlansService, ZonalShiftService
+from shared.ports.aws import (
+    Ec2,
+    Eks,
+    ParameterStore,
+    PayerAccount,
+    PricingService,
+    SavingsPlansService,
+    ZonalShiftService,
+)
 from shared.ports.kubernetes import Kube
 from shared.ports.messaging import MessageQueue, Topic
 from shared.ports.storage import Bucket, Table
@@ -32,6 +40,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """None: the Savings Plans of the account are not read."""
     zonal_shifts: ZonalShiftService | None = None
     """None: the zonal shifts of the cluster are not read."""
+    payer: PayerAccount | None = None
+    """None: no role of a payer account is configured."""
     topic: Topic | None = None
     """None: no topic is configured."""
     emit: Callable[[str], None]

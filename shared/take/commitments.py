@@ -1,4 +1,4 @@
-"""The commitments that plans use: those of the account, or those in a document in the bucket.
+"""The commitments that plans use: those of the account and of its payer account, or those in a document in the bucket.
 
 They are read for each new catalog. If they cannot be read, those of the last catalog are used until their terms end.
 """
@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shared.errors import Fault, NotFound
+from shared.errors import Fault, Forbidden, NotFound
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import ON_DEMAND
 from shared.model.core.metadata import Problem
@@ -68,7 +68,32 @@ def group_instances(
 def _read_account(world: World) -> Commitments:
     reserved = world.ec2.describe_reserved_instances()
     plans = world.savings_plans.describe_savings_plans(world.settings.region) if world.savings_plans is not None else ()
-    return Commitments(reserved=reserved, plans=plans)
+    return _merge_commitments(Commitments(reserved=reserved, plans=plans), _read_payer_account(world))
+
+
+def _read_payer_account(world: World) -> Commitments:
+    """Return the commitments of the payer account; none without a role of it.
+
+    Raises:
+        Forbidden: the role cannot be assumed, or may not read them; the message names the role and the fix.
+    """
+    if world.payer is None:
+        return Commitments()
+    try:
+        return world.payer.describe_commitments(world.settings.region)
+    except Forbidden as fault:
+        fix = f"check the trust policy and the permissions of {world.settings.commitments_role}: docs/guide/money.md"
+        raise Forbidden(f"{fault}; to fix: {fix}") from fault
+
+
+def _merge_commitments(account: Commitments, payer: Commitments) -> Commitments:
+    """Return both, each commitment once: the payer account can be the account of the cluster."""
+    reserved = {item.reservation_id: item for item in (*account.reserved, *payer.reserved)}
+    plans = {plan.plan_id: plan for plan in (*account.plans, *payer.plans)}
+    return Commitments(
+        reserved=tuple(reserved[identifier] for identifier in sorted(reserved)),
+        plans=tuple(plans[identifier] for identifier in sorted(plans)),
+    )
 
 
 def _read_document(world: World, on_demand_prices: Mapping[str, float]) -> Commitments:

@@ -23,6 +23,7 @@ from sim.authorization.kubernetes_rbac import build_refusal, get_required_permis
 from sim.authorization.template_policies import (
     Template,
     map_function_groups,
+    map_function_role_arns,
     map_profile_roles,
     parse_function_policies,
     parse_profile_policies,
@@ -32,6 +33,7 @@ from sim.authorization.template_policies import (
 )
 from sim.cloud.cloud import Cloud
 from sim.iam.patterns_and_variables import IamRequest, Values
+from sim.iam.payer_role import check_role_use
 from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, split_policy
 from sim.iam.port_call_requests import PortRequestBuilder
 from sim.iam.service_requests import build_address_request, build_key_requests
@@ -48,6 +50,7 @@ AWS_PORTS: Final = (
     "topic",
     "savings_plans",
     "zonal_shifts",
+    "payer",
 )
 LAUNCHING_FUNCTION: Final = "provision"
 _MAX_CACHED_DECISIONS: Final = 20_000
@@ -74,6 +77,7 @@ class StackAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     identity_by_function: dict[str, Identity]
     """Of functions, and of the services with a role of their own: `scheduler` and `codedeploy`."""
+    role_arn_by_function: dict[str, str]
     role_arn_by_profile: dict[str, str]
     policy_by_profile: dict[str, Policy]
     """The inline policy of each node role, by instance profile."""
@@ -105,6 +109,7 @@ def _parse_access(template_json: str) -> StackAccess:
             service: Identity(policies=(policy, *resource_policies), permissions=frozenset())
             for service, policy in parse_service_policies(template).items()
         },
+        role_arn_by_function=map_function_role_arns(template),
         role_arn_by_profile=map_profile_roles(template),
         policy_by_profile=parse_profile_policies(template),
     )
@@ -219,6 +224,10 @@ class AccessControl:
                 if request.is_found:
                     self._deny(f"{function} lacks {request.action} on {request.resource}: {dict(request.context)}")
                 raise Forbidden(f"UnauthorizedOperation: {function} may not {request.action} {request.resource}")
+        if call == "payer.describe_commitments":
+            settings, caller_arn = builder.settings, self.access.role_arn_by_function[function]
+            role_arn, external_id = settings.commitments_role, settings.commitments_external_id
+            check_role_use(self._cloud.payer.role, role_arn, caller_arn, external_id)
 
     def _decide(self, function: str, request: IamRequest) -> AccessDecision:
         key = (function, request.action, request.resource, tuple(request.context.items()))

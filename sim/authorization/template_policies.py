@@ -30,6 +30,12 @@ def map_function_roles(template: Template) -> dict[str, str]:
     return {properties["Handler"].split(".")[1]: ids[properties["Role"]] for properties in functions}
 
 
+def map_function_role_arns(template: Template) -> dict[str, str]:
+    """Return the ARN of each function's role, by the function."""
+    resolver = IntrinsicResolver(template)
+    return {function: resolver.get_arn(role) for function, role in map_function_roles(template).items()}
+
+
 def map_service_roles(template: Template) -> dict[str, str]:
     """Return the logical id of the role of each service that works for the functions, by the service."""
     service_roles = {}

@@ -1,11 +1,11 @@
 """Which calls the cloud model handles instead of moto, and how its faults become AWS errors."""
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from shared.errors import Fault, Invalid, Throttled
-from sim.aws_http.commitment_calls import CommitmentApi
+from sim.aws_http.commitment_calls import CommitmentApi, assume_payer_role
 from sim.aws_http.describe_calls import CatalogApi
 from sim.aws_http.instance_calls import InstanceApi
 from sim.aws_http.launch_template_calls import LaunchTemplateApi, parse_launch_template, parse_run_instances
@@ -35,7 +35,7 @@ def build_overlay(cloud: Cloud) -> Overlay:
     """Return the handlers by service and action."""
     instances, templates = InstanceApi(cloud), LaunchTemplateApi(cloud)
     catalog, services, reservations = CatalogApi(cloud), ServicesApi(cloud), ReservationApi(cloud)
-    commitments = CommitmentApi(cloud)
+    commitments = CommitmentApi(cloud, cloud.commitments)
     handlers: dict[tuple[str, str], Handler] = {
         ("ec2", "CancelCapacityReservation"): reservations.cancel_capacity_reservation,
         ("ec2", "CreateCapacityReservation"): reservations.create_capacity_reservation,
@@ -59,11 +59,23 @@ def build_overlay(cloud: Cloud) -> Overlay:
         ("savingsplans", "DescribeSavingsPlanRates"): commitments.describe_savings_plan_rates,
         ("ec2", "DescribePlacementGroups"): catalog.describe_placement_groups,
         ("ec2", "RunInstances"): templates.run_instances,
+        ("sts", "AssumeRole"): partial(assume_payer_role, cloud),
         ("ssm", "GetParameter"): services.get_parameter,
         ("pricing", "GetProducts"): services.get_products,
         ("eks", "DescribeCluster"): services.describe_cluster,
         ("arc-zonal-shift", "GetManagedResource"): services.get_managed_resource,
         ("servicequotas", "GetServiceQuota"): services.get_service_quota,
+    }
+    return {(service, action): _wrap_handler(cloud, action, handler) for (service, action), handler in handlers.items()}
+
+
+def build_payer_overlay(cloud: Cloud) -> Overlay:
+    """Return the handlers of the payer account of *cloud*, by service and action."""
+    commitments = CommitmentApi(cloud, cloud.payer.commitments)
+    handlers: dict[tuple[str, str], Handler] = {
+        ("ec2", "DescribeReservedInstances"): commitments.describe_reserved_instances,
+        ("savingsplans", "DescribeSavingsPlans"): commitments.describe_savings_plans,
+        ("savingsplans", "DescribeSavingsPlanRates"): commitments.describe_savings_plan_rates,
     }
     return {(service, action): _wrap_handler(cloud, action, handler) for (service, action), handler in handlers.items()}
 

@@ -1,14 +1,17 @@
-"""Calls about commitments: DescribeReservedInstances of EC2, and the Savings Plans API."""
+"""Calls about commitments: DescribeReservedInstances of EC2, the Savings Plans API, and the role of a payer account."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from shared.errors import Forbidden
 from shared.model.ec2.commitments import ReservedInstances, SavingsPlan
 from sim.aws_http.filters_and_pages import filter_items
 from sim.aws_http.protocol import ApiDict, ApiError
 from sim.cloud.cloud import Cloud
 from sim.cloud.eventbridge_events import ACCOUNT_ID
+from sim.cloud.resources.commitments import AccountCommitments
+from sim.iam.payer_role import check_role_use, get_trusted_principal
 
 MAX_PAGE_SIZE: Final = 1000
 _RESERVED_FILTER_PATHS: Final = {
@@ -26,15 +29,18 @@ _PLAN_FILTER_PATHS: Final = {
     "payment-option": "paymentOption",
 }
 _PLAN_TYPES: Final = {"compute": "Compute", "ec2-instance": "EC2Instance"}
+PAYER_ACCESS_KEY: Final = "ASIAPAYERACCOUNT0000"
+"""Access key of the session: calls with it are answered by the payer account."""
+_FORBIDDEN_STATUS: Final = 403
 _ON_DEMAND_OPERATION: Final = "RunInstances"
 
 
 class CommitmentApi:
     """Handlers of the calls; each takes the parameters of a call and returns its result."""
 
-    def __init__(self, cloud: Cloud) -> None:
-        """Use *cloud* as the backend."""
-        self._cloud = cloud
+    def __init__(self, cloud: Cloud, commitments: AccountCommitments) -> None:
+        """Use *commitments*, of the account of *cloud* or of its payer account, as the backend."""
+        self._cloud, self._commitments = cloud, commitments
 
     def describe_reserved_instances(self, parameters: ApiDict) -> ApiDict:
         """DescribeReservedInstances, which has no pages.
@@ -42,7 +48,7 @@ class CommitmentApi:
         Raises:
             ApiError: one of the ids does not exist.
         """
-        items = [_encode_reserved(item) for item in self._cloud.commitments.list_reserved(self._cloud.clock.get_time())]
+        items = [_encode_reserved(item) for item in self._commitments.list_reserved(self._cloud.clock.get_time())]
         ids = parameters.get("ReservedInstancesIds", ())
         missing = set(ids) - {item["ReservedInstancesId"] for item in items}
         if missing:
@@ -53,7 +59,7 @@ class CommitmentApi:
 
     def describe_savings_plans(self, parameters: ApiDict) -> ApiDict:
         """DescribeSavingsPlans; all plans are active."""
-        plans = self._cloud.commitments.list_all_plans(self._cloud.clock.get_time())
+        plans = self._commitments.list_all_plans(self._cloud.clock.get_time())
         items = [_encode_plan(plan, region) for plan, region in plans]
         ids = parameters.get("savingsPlanIds", ())
         items = [item for item in items if not ids or item["savingsPlanId"] in ids]
@@ -68,7 +74,7 @@ class CommitmentApi:
         Raises:
             ApiError: the plan does not exist.
         """
-        plans = self._cloud.commitments.list_all_plans(self._cloud.clock.get_time())
+        plans = self._commitments.list_all_plans(self._cloud.clock.get_time())
         plan = next((plan for plan, _ in plans if plan.plan_id == parameters["savingsPlanId"]), None)
         if plan is None:
             raise ApiError(
@@ -83,6 +89,33 @@ class CommitmentApi:
             )
         ]
         return {"savingsPlanId": plan.plan_id, **_build_page(rates, parameters, "searchResults")}
+
+
+def assume_payer_role(cloud: Cloud, parameters: ApiDict) -> ApiDict:
+    """AssumeRole of AWS STS, for the role of the payer account.
+
+    The server does not know which function calls. So the caller counts as the principal that the trust policy names.
+    The embedded world checks the permissions and the role of the function (`sim.authorization`).
+
+    Raises:
+        ApiError: the role does not exist, or does not trust the caller with this external ID.
+    """
+    role_arn, role = parameters["RoleArn"], cloud.payer.role
+    caller_arn = get_trusted_principal(role) if role is not None else "*"
+    try:
+        check_role_use(role, role_arn, caller_arn, parameters.get("ExternalId", ""))
+    except Forbidden as fault:
+        raise ApiError("AccessDenied", str(fault), _FORBIDDEN_STATUS) from fault
+    session = parameters["RoleSessionName"]
+    return {
+        "Credentials": {
+            "AccessKeyId": PAYER_ACCESS_KEY,
+            "SecretAccessKey": "secret",
+            "SessionToken": "token",
+            "Expiration": cloud.clock.get_time(),
+        },
+        "AssumedRoleUser": {"AssumedRoleId": f"AROAPAYER:{session}", "Arn": f"{role_arn}/{session}"},
+    }
 
 
 def _build_page(items: Sequence[ApiDict], parameters: ApiDict, key: str) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from sim.aws_http.api_faults import FaultQueue, InjectedFault
-from sim.aws_http.cloud_dispatch import build_overlay
+from sim.aws_http.cloud_dispatch import build_overlay, build_payer_overlay
+from sim.aws_http.commitment_calls import PAYER_ACCESS_KEY
 from sim.aws_http.protocol import (
     ApiCall,
     ApiDict,
@@ -102,7 +103,7 @@ class EmbeddedAws:
             self._faults.clear()
             BackendDict.reset()
             reset_model_data()
-            self._overlay = build_overlay(cloud)
+            self._overlay, self._payer_overlay = build_overlay(cloud), build_payer_overlay(cloud)
 
     def start(self) -> Self:
         """Listen on a free port of 127.0.0.1, in a separate thread."""
@@ -148,7 +149,8 @@ class EmbeddedAws:
         return self._handle_call(call, environ, start_response)
 
     def _handle_call(self, call: ApiCall, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        handler = self._overlay.get((call.service, call.action))
+        overlay = self._payer_overlay if call.access_key == PAYER_ACCESS_KEY else self._overlay
+        handler = overlay.get((call.service, call.action))
         try:
             check_api_call(call)
             reply = self._call_front(call, environ)

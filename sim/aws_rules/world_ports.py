@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.aws.commitments.payer_account import BotoPayerAccount
+from shared.aws.commitments.savings_plans import BotoSavingsPlans
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks, BotoZonalShift
 from shared.aws.on_demand_prices import BotoPricingService
 from shared.aws.s3 import S3Bucket
-from shared.aws.savings_plans import BotoSavingsPlans
 from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue
 from shared.aws.ssm import BotoParameterStore
@@ -104,6 +105,12 @@ class RequestChecks:
             "topic": SnsTopic(clients, settings.report_topic),
             "savings_plans": BotoSavingsPlans(clients),
             "zonal_shifts": BotoZonalShift(clients),
+            "payer": BotoPayerAccount(
+                clients,
+                role_arn=settings.commitments_role,
+                external_id=settings.commitments_external_id,
+                cluster=settings.cluster_name,
+            ),
         }
 
     def _check_log_lines(self, emit: Callable[[str], None], function: str) -> Callable[[str], None]:

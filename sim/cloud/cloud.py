@@ -34,6 +34,7 @@ from sim.cloud.rate_limits import RateLimiter
 from sim.cloud.resources.commitments import AccountCommitments
 from sim.cloud.resources.images import ImageRegistry
 from sim.cloud.resources.network import Network
+from sim.cloud.resources.payer_role import PayerAccount
 from sim.cloud.resources.zonal_shifts import ZonalShifts
 from sim.time.virtual_clock import Clock
 
@@ -98,6 +99,7 @@ class Cloud:
         self.templates = LaunchTemplates(seed)
         self.reservations = Reservations(seed)
         self.commitments = AccountCommitments(region, self.prices.on_demand, seed)
+        self.payer = PayerAccount(AccountCommitments(region, self.prices.on_demand, seed + 1))
         self.dry_runs = DryRunValidator(self.images, self.network, self.reservations)
         self.events = EventBus(clock, seed, region)
         self.instances = InstanceRegistry(clock, self.events, seed, region, describe_lag)

@@ -18,7 +18,7 @@ from shared.model.ec2.account import (
     SelectorTerm,
     Subnet,
 )
-from shared.model.ec2.commitments import ReservedInstances, SavingsPlan
+from shared.model.ec2.commitments import Commitments, ReservedInstances, SavingsPlan
 from shared.model.ec2.dry_run import DryRunRefusal, DryRunRequest
 from shared.model.ec2.fleet import EMPTY_RESULT_ERROR, FleetRequest, FleetResult
 from shared.model.ec2.instance import Instance, InstanceStatus
@@ -198,6 +198,16 @@ class CloudZonalShift(CloudPort):
         shifts = self._cloud.zonal_shifts
         shifts.check_managed(cluster_arn)
         return tuple(item.shift for item in shifts.list_shifts(self._cloud.clock.get_time()) if item.is_applied)
+
+
+class CloudPayerAccount(CloudPort):
+    """The port `shared.ports.aws.PayerAccount`; who may assume the role is checked in front of the port."""
+
+    def describe_commitments(self, region: str) -> Commitments:
+        """Return the active commitments of the payer account."""
+        self._cloud.rate_limiter.check_call("DescribeSavingsPlans")
+        commitments, now = self._cloud.payer.commitments, self._cloud.clock.get_time()
+        return Commitments(reserved=commitments.list_reserved(now), plans=commitments.list_plans(now, region))
 
 
 class CloudEks(CloudPort):

@@ -104,6 +104,7 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
                     "arc-zonal-shift:GetManagedResource", "*", {"arc-zonal-shift:ResourceIdentifier": argument}
                 ),
             ),
+            "payer.describe_commitments": lambda _: (self._build_assume_role_request(),),
             "topic.publish": lambda _: (self._build_request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda argument: (self._build_request("s3:GetObject", f"{self._bucket}/{argument}"),),
             "bucket.list_keys": lambda argument: (
@@ -133,6 +134,11 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
             self._build_request("savingsplans:DescribeSavingsPlans", f"{prefix}*", context_keys),
             *(self._build_request("savingsplans:DescribeSavingsPlanRates", arn, context_keys) for arn in rate_arns),
         )
+
+    def _build_assume_role_request(self) -> IamRequest:
+        external_id = self.settings.commitments_external_id
+        context_keys = {"sts:ExternalId": external_id} if external_id else {}
+        return self._build_request("sts:AssumeRole", self.settings.commitments_role, context_keys)
 
     def _build_queue_arn(self, function: str) -> str:
         """Return the ARN of the queue of *function*; its URL is the queue prefix and *function*."""

@@ -27,6 +27,8 @@ class SoakPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Settings in addition to the defaults of the deployment with active disruption."""
     consolidation_policy: str = ""
     """Of all NodePools; "" keeps the world's."""
+    excluded_capacity_type: str = ""
+    """NodePools with several capacity types do not allow it."""
     annotations: tuple[tuple[str, str, str], ...] = ()
     """NodePool (``*`` for all), key and value."""
     has_payback: bool = True
@@ -71,6 +73,8 @@ POLICIES: Final[Mapping[str, SoakPolicy]] = {
             consolidation_policy="Balanced",
             has_payback=False,
         ),
+        SoakPolicy(name="commitments", label="plans with commitments", settings={"commitments": "account"}),
+        SoakPolicy(name="on-demand", label="on-demand only", excluded_capacity_type="spot"),
     )
 }
 CURVES: Final[Mapping[str, str]] = {"price": EVICTION_PRICE_SETTING}

@@ -8,6 +8,9 @@ from typing import Final
 
 import msgspec
 
+from shared.model.core.labels import ON_DEMAND
+from shared.model.ec2.commitments import Commitments
+from sim.soak.commitment_bill import BilledHour, RunningInstance, compute_bill
 from sim.soak.consolidation_outcome import ConsolidationOutcome, evaluate_consolidations
 from sim.soak.monitor import PodEviction, SoakMonitor
 from sim.soak.node_replacements import ShortLivedNode
@@ -35,6 +38,8 @@ class SoakSample(msgspec.Struct, frozen=True, kw_only=True):
     """Pods without a node."""
     usd_per_hour: float
     """Of all instances that are not terminating, at synthetic prices."""
+    on_demand: tuple[RunningInstance, ...] = ()
+    """The on-demand instances of them."""
 
 
 class SoakResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +66,8 @@ class SoakResult(msgspec.Struct, frozen=True, kw_only=True):
     invocations: tuple[tuple[str, int], ...]
     """Number of invocations by function, sorted."""
     failed_invocations: tuple[str, ...]
+    bill: tuple[BilledHour, ...] = ()
+    """Hour by hour; empty if the account has no commitments."""
 
 
 def run_week(
@@ -90,8 +97,11 @@ def _run_week(
     churn: Sequence[ChurnEvent] | None,
     on_sample: Callable[[SoakSample], None],
 ) -> SoakResult:
-    configured_world = with_policy(definition, policy.consolidation_policy, policy.annotations)
+    configured_world = with_policy(
+        definition, policy.consolidation_policy, policy.annotations, policy.excluded_capacity_type
+    )
     world = SoakWorld(seed, policy.build_settings())
+    commitments = _add_commitments(world, configured_world, size)
     world.apply(configured_world.build_manifests(size, seed))
     monitor = SoakMonitor(world, configured_world.node_pools)
     world.run(WARM_UP_DURATION)
@@ -138,12 +148,25 @@ def _run_week(
         failed_invocations=tuple(
             f"{record.function}: {record.error}" for record in world.runtime.invocations if record.outcome != "ok"
         ),
+        bill=compute_bill(((sample.usd_per_hour, sample.on_demand) for sample in samples), commitments)
+        if commitments is not None
+        else (),
     )
+
+
+def _add_commitments(world: SoakWorld, definition: WorldDefinition, size: float) -> Commitments | None:
+    """Add the commitments of *definition*, and return them; None if it has none."""
+    if definition.add_commitments is None:
+        return None
+    account, now = world.cloud.commitments, world.clock.get_time()
+    definition.add_commitments(account, size, now)
+    return Commitments(reserved=account.list_reserved(now), plans=account.list_plans(now, world.cloud.region))
 
 
 def take_sample(world: SoakWorld) -> SoakSample:
     """Return the counts of the current instant."""
     pods = world.cluster.list_pods(NAMESPACE)
+    summary = world.cloud.build_summary()
     joiner_nodes = [node for node in world.cluster.api.list("nodes") if is_joiner_node(node)]
     return SoakSample(
         at=world.clock.get_time(),
@@ -151,5 +174,12 @@ def take_sample(world: SoakWorld) -> SoakSample:
         vcpus=sum(get_vcpus(node) for node in joiner_nodes),
         running=sum(is_running(pod) for pod in pods),
         waiting=sum("nodeName" not in pod["spec"] and "deletionTimestamp" not in pod["metadata"] for pod in pods),
-        usd_per_hour=round(world.cloud.compute_hourly_cost(), 4),
+        usd_per_hour=round(summary.usd_per_hour, 4),
+        on_demand=tuple(
+            RunningInstance(
+                instance_type=cost.instance.instance_type, zone=cost.instance.zone, usd_per_hour=cost.usd_per_hour
+            )
+            for cost in summary.costs
+            if cost.instance.capacity_type == ON_DEMAND and cost.usd_per_hour
+        ),
     )

@@ -82,11 +82,15 @@ def list_tasks(
     size: float,
     has_bounds: bool = False,
 ) -> Iterator[SoakTask]:
-    """Yield the tasks of a series, the ideal costs of a week first."""
+    """Yield the tasks of a series, the ideal costs of a week first.
+
+    With commitments, there are no ideal costs: what nodes add to the bill depends on the nodes of the whole hour.
+    """
     seed_list, policy_list = list(seeds), list(policies)
     for world in worlds:
         for seed in seed_list:
-            for policy in (None, *policy_list):
+            has_ideal = WORLDS[world].add_commitments is None
+            for policy in (None, *policy_list) if has_ideal else policy_list:
                 yield SoakTask(
                     world=world,
                     policy=policy,

@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 import msgspec
 
+from shared.aws.commitments.savings_plans import BotoSavingsPlans
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks, BotoZonalShift
 from shared.aws.on_demand_prices import BotoPricingService
-from shared.aws.savings_plans import BotoSavingsPlans
 from shared.aws.ssm import BotoParameterStore
 from sim.cloud.cloud import Cloud
 from tests.contract.http_face import get_clients, get_embedded_aws

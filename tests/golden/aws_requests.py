@@ -20,9 +20,12 @@ from shared.model.ec2.account import CapacityReservation, PlacementGroup, Select
 from shared.report.costs.cost_ledger import CostLedger
 from shared.report.costs.ledger_store import LEDGER_KEY
 from shared.store.commands import ENDED_COMMAND_TTL
+from sim.authorization.template_policies import map_function_role_arns
 from sim.aws_rules.request_log import RequestKind, RequestLog, RequestUse
+from sim.cloud.resources.payer_role import PAYER_ACCOUNT_ID
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
+from tests.infra.iam.payer_policies import DOCUMENTED_EXTERNAL_ID, build_permissions_policy, build_trust_policy
 from tests.scenario.worlds import World, make_deployment, make_ec2_message, make_node_class, make_node_pool
 
 FILE: Final = Path(__file__).with_name("aws-requests.toml")
@@ -236,8 +239,18 @@ def build_reserved_world() -> World:
 
 
 def build_committed_world() -> World:
-    """Return a cluster in an account with a Savings Plan and Reserved Instances."""
-    world = World(template=synthesize_template(settings={**ACTIVE_SETTINGS, "commitments": "account"}))
+    """Return a cluster in an account with a Savings Plan and Reserved Instances, and with a payer account."""
+    template = synthesize_template(
+        settings={
+            **ACTIVE_SETTINGS,
+            "commitments": "account",
+            "commitments-role": f"arn:aws:iam::{PAYER_ACCOUNT_ID}:role/joiner-commitments",
+            "commitments-external-id": DOCUMENTED_EXTERNAL_ID,
+        }
+    )
+    world = World(template=template)
+    trust_policy = build_trust_policy(map_function_role_arns(template)["catalog"])
+    world.cloud.payer.create_role("joiner-commitments", trust_policy, build_permissions_policy())
     world.cloud.commitments.add_plan(1.0, world.clock.get_time())
     world.cloud.commitments.add_reserved("m5.large", 1, world.clock.get_time())
     world.apply([make_node_class(), make_node_pool()])

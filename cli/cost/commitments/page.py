@@ -5,11 +5,12 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.cost.commitments.usage import CommitmentHour, CommitmentUsage
 from cli.planning.table import TableOptions
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette, wrap_text
 from shared.model.core.formatting import format_count, format_usd, join_names
+from shared.report.costs.commitment_usage import CommitmentUsage
+from shared.report.costs.cost_ledger import CommitmentHour
 
 LIMITS_OF_KNOWLEDGE: Final = (
     "Only nodes of this cluster are known: other clusters and instances of the account may use what is unused here.",

@@ -25,7 +25,7 @@ from shared.aws.ec2.fleet import build_fleet_call, parse_fleet_result
 from shared.aws.ec2.instance_status import STATUS_QUERIES, parse_instance_statuses
 from shared.aws.ec2.instance_types import parse_instance_type
 from shared.aws.ec2.launch_template import build_launch_template_call
-from shared.aws.ec2.reserved_instances import LINUX_PRODUCTS, parse_reserved_instances
+from shared.aws.ec2.reserved_instances import describe_reserved_instances
 from shared.aws.ec2.response_parsing import (
     parse_image,
     parse_instance,
@@ -230,12 +230,8 @@ class BotoEc2:
         return tuple(sorted(other_instances, key=lambda instance: instance.instance_id))
 
     def describe_reserved_instances(self) -> tuple[ReservedInstances, ...]:
-        """Call DescribeReservedInstances for active ones; the response has no pages."""
-        with translate_errors("ec2:DescribeReservedInstances"):
-            response = self._clients.get_retrying_client("ec2").describe_reserved_instances(
-                Filters=_build_filters(("product-description", LINUX_PRODUCTS), ("state", ["active"]))
-            )
-        return parse_reserved_instances(response["ReservedInstances"])
+        """Call DescribeReservedInstances."""
+        return describe_reserved_instances(self._clients)
 
     def describe_placement_group(self, selector: SelectorTerm) -> PlacementGroup | None:
         """Call DescribePlacementGroups by id or name for an available group; the response has no pages."""

@@ -1,15 +1,29 @@
-"""DescribeReservedInstances: parser of the response."""
+"""DescribeReservedInstances: the call, and the parser of its response."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC
 from typing import Any, Final
 
+from shared.aws.clients import Clients
+from shared.aws.errors import translate_errors
 from shared.model.ec2.commitments import ReservedInstances
 
 LINUX_PRODUCTS: Final = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
 """Other products, such as Red Hat Enterprise Linux, have other prices."""
 _ZONAL_SCOPE: Final = "Availability Zone"
 _SECONDS_PER_HOUR: Final = 3600
+
+
+def describe_reserved_instances(clients: Clients) -> tuple[ReservedInstances, ...]:
+    """Call DescribeReservedInstances with *clients* for active ones; the response has no pages."""
+    with translate_errors("ec2:DescribeReservedInstances"):
+        response = clients.get_retrying_client("ec2").describe_reserved_instances(
+            Filters=[
+                {"Name": "product-description", "Values": LINUX_PRODUCTS},
+                {"Name": "state", "Values": ["active"]},
+            ]
+        )
+    return parse_reserved_instances(response["ReservedInstances"])
 
 
 def parse_reserved_instances(items: Iterable[Mapping[str, Any]]) -> tuple[ReservedInstances, ...]:

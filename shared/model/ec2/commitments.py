@@ -85,6 +85,8 @@ class CommitmentUse(msgspec.Struct, frozen=True, kw_only=True):
     """On-demand cost that no commitment covers, by instance id, sorted."""
     used_by_commitment: tuple[tuple[str, float], ...]
     """Used part by id: of Reserved Instances a number of instances of their type, of Savings Plans USD per hour."""
+    paid_usd_by_instance: tuple[tuple[str, float], ...] = ()
+    """The cost of the used parts by instance id, sorted: the covered usage at the rates of the commitments."""
 
     @property
     def uncovered_usd_per_hour(self) -> float:

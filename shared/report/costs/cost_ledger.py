@@ -33,6 +33,23 @@ class CommandSaving(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     usd_per_hour: float
 
 
+class CommitmentHour(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What commitments cover in an hour; amounts in USD."""
+
+    hour: datetime
+    """Its start, UTC."""
+    committed_usd: float
+    """Cost of the commitments, used or not."""
+    unused_usd: float
+    """The part of it that covers no known instance."""
+    covered_usd: float
+    """What the covered usage would cost on demand."""
+    uncovered_usd: float
+    """On-demand cost that no commitment covers."""
+    paid_usd: float = 0.0
+    """Cost of the covered usage at the rates of the commitments."""
+
+
 class CostLedger(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One day, as far as it is billed."""
 
@@ -44,6 +61,8 @@ class CostLedger(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     """Sorted by claim, then by launch: a claim's name can be used again."""
     savings: tuple[CommandSaving, ...] = ()
     """Sorted by command."""
+    commitment_hours: tuple[CommitmentHour, ...] = ()
+    """What commitments cover in each billed hour, in order; empty with the setting `commitments: off`."""
 
     @property
     def day(self) -> datetime:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from shared.report.costs.cost_ledger import ONE_HOUR, CostLedger
+from shared.report.costs.cost_ledger import ONE_HOUR, CommitmentHour, CostLedger
 from shared.report.costs.node_lifetimes import NodeLifetime
 
 MAX_EXPENSIVE_NODES: Final = 20
@@ -71,6 +71,13 @@ class DailyReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     """Sorted by NodePool, capacity type, instance type and label."""
     most_expensive_nodes: tuple[ExpensiveNode, ...] = msgspec.field(default=(), name="dearest")
     """The `MAX_EXPENSIVE_NODES` nodes with the highest cost, most expensive first."""
+    commitment_hours: tuple[CommitmentHour, ...] = ()
+    """What commitments cover in each hour; empty with the setting `commitments: off`."""
+
+    @property
+    def paid_usd(self) -> float:
+        """The cost if covered usage costs what the commitments cost that cover it."""
+        return compute_paid_usd(self.usd, self.commitment_hours)
 
 
 def build_daily_report(ledger: CostLedger, cluster: str, label: str = "") -> DailyReport:
@@ -93,7 +100,13 @@ def build_daily_report(ledger: CostLedger, cluster: str, label: str = "") -> Dai
         idle_usd=_round_usd(sum(share.idle_usd for share in shares)),
         shares=shares,
         most_expensive_nodes=_select_expensive_nodes(lifetimes),
+        commitment_hours=ledger.commitment_hours,
     )
+
+
+def compute_paid_usd(usd: float, hours: Iterable[CommitmentHour]) -> float:
+    """Return *usd*, the cost at on-demand and spot prices, with covered usage at the rates of commitments."""
+    return max(0.0, usd - sum(hour.covered_usd - hour.paid_usd for hour in hours))
 
 
 def is_complete(report: DailyReport) -> bool:

@@ -15,6 +15,7 @@ from shared.errors import Fault, NotFound
 from shared.model.core.metadata import Problem
 from shared.ports.storage import Bucket
 from shared.ports.world import World
+from shared.report.costs.commitment_usage import with_commitment_hour
 from shared.report.costs.cost_ledger import (
     ONE_HOUR,
     CostLedger,
@@ -76,12 +77,13 @@ def bill_costs(world: World, read_fleet: Callable[[], ClusterState]) -> tuple[Pr
 
 
 def _bill_hours(ledger: CostLedger, fleet_state: ClusterState, now: datetime, world: World) -> None:
-    label = world.settings.cost_label
+    label, catalog = world.settings.cost_label, fleet_state.snapshot.catalog
     for _ in range(MAX_HOURS_PER_CYCLE):
         if not _is_over(ledger, now):
             break
         until = ledger.until + ONE_HOUR
         ledger = bill_until(ledger, read_hour_entries(world.bucket, ledger.until), fleet_state, label, until)
+        ledger = with_commitment_hour(ledger, catalog.commitments if catalog is not None else None)
         if until == get_day_start(until):
             _write_report(ledger, world)
             ledger = begin_next_day(ledger)

@@ -13,7 +13,7 @@ from shared.model.core.metadata import Problem
 from shared.model.decisions.month_costs import MonthCosts, format_month
 from shared.ports.storage import Bucket, Table
 from shared.ports.world import World
-from shared.report.costs.daily_report import DailyReport
+from shared.report.costs.daily_report import DailyReport, compute_paid_usd
 from shared.report.costs.ledger_store import COSTS_PREFIX, LEDGER_KEY, read_ledger
 from shared.store.table_rows import decode_body, encode_body, try_write
 
@@ -54,18 +54,19 @@ def compute_month_costs(bucket: Bucket, previous: MonthCosts | None, now: dateti
             known_days[day] = _read_report_usd(bucket, key)
     known_days.pop(today, None)
     is_this_month = format_month(ledger.day) == month
+    today_usd = compute_paid_usd(sum(lifetime.usd for lifetime in ledger.lives), ledger.commitment_hours)
     return MonthCosts(
         month=month,
         until=ledger.until,
         past_days=tuple(sorted(known_days.items())),
-        today_usd=round(sum(lifetime.usd for lifetime in ledger.lives), 6) if is_this_month else 0.0,
+        today_usd=round(today_usd, 6) if is_this_month else 0.0,
     )
 
 
 def _read_report_usd(bucket: Bucket, key: str) -> float:
-    """Return the cost in a daily report; 0 if it cannot be decoded."""
+    """Return what was paid according to a daily report; 0 if it cannot be decoded."""
     try:
-        return msgspec.json.decode(bucket.get(key), type=DailyReport).usd
+        return msgspec.json.decode(bucket.get(key), type=DailyReport).paid_usd
     except (NotFound, msgspec.DecodeError):
         return 0.0
 

@@ -102,13 +102,13 @@ class _Application:
         self._instances = sorted(instances, key=lambda instance: instance.instance_id)
         self._uncovered_parts = {instance.instance_id: instance.hours for instance in self._instances}
         self._used: dict[str, float] = {}
+        self._paid_usd: dict[str, float] = {}
 
     def apply_reserved(self, reservation: ReservedInstances) -> None:
         factor = get_flexible_size(reservation)
         if factor is None:
             self._apply_to_usage(
-                reservation.reservation_id,
-                float(reservation.count),
+                reservation,
                 (instance for instance in self._instances if _is_same_type(instance, reservation)),
                 lambda _: 1.0,
             )
@@ -123,8 +123,7 @@ class _Application:
         sized_instances.sort(key=lambda pair: (pair[0], pair[1].instance_id))
         units = {instance.instance_id: count for count, instance in sized_instances}
         self._apply_to_usage(
-            reservation.reservation_id,
-            float(reservation.count),
+            reservation,
             (instance for _, instance in sized_instances),
             lambda instance: units[instance.instance_id],
         )
@@ -142,29 +141,34 @@ class _Application:
         usages.sort(key=lambda usage: usage[:4])
         for *_, plan, rate, instance in usages:
             remaining = plan.commitment_usd_per_hour - self._used[plan.plan_id]
-            used = self._apply_amount(instance, remaining, rate)
+            used = self._apply_amount(instance, remaining, rate, 1.0)
             self._used[plan.plan_id] = min(plan.commitment_usd_per_hour, self._used[plan.plan_id] + used)
 
     def _apply_to_usage(
         self,
-        commitment_id: str,
-        amount: float,
+        reservation: ReservedInstances,
         instances: Iterable[OnDemandInstance],
         get_full_amount: Callable[[OnDemandInstance], float],
     ) -> None:
-        """Spend *amount* on *instances* in this order; each costs *get_full_amount* if nothing of it is covered."""
-        remaining = amount
+        """Spend *reservation* on *instances* in this order; an uncovered instance takes *get_full_amount*."""
+        amount = remaining = float(reservation.count)
         for instance in instances:
-            remaining -= self._apply_amount(instance, remaining, get_full_amount(instance))
-        self._used[commitment_id] = min(amount, amount - remaining)
+            full_amount = get_full_amount(instance)
+            remaining -= self._apply_amount(instance, remaining, full_amount, reservation.usd_per_hour)
+        self._used[reservation.reservation_id] = min(amount, amount - remaining)
 
-    def _apply_amount(self, instance: OnDemandInstance, remaining: float, full_amount: float) -> float:
-        """Spend up to *remaining* on *instance*, which costs *full_amount* per hour; return what is spent."""
+    def _apply_amount(self, instance: OnDemandInstance, remaining: float, full_amount: float, unit_usd: float) -> float:
+        """Spend up to *remaining* on *instance*, which takes *full_amount* per hour; return what is spent.
+
+        One unit of it costs *unit_usd*.
+        """
         part = self._uncovered_parts[instance.instance_id]
         covered_part = min(part, remaining / full_amount)
         if covered_part <= MIN_PART:
             return 0.0
         self._uncovered_parts[instance.instance_id] = part - covered_part
+        paid_usd = self._paid_usd.get(instance.instance_id, 0.0)
+        self._paid_usd[instance.instance_id] = paid_usd + covered_part * full_amount * unit_usd
         return covered_part * full_amount
 
     def build_use(self) -> CommitmentUse:
@@ -174,6 +178,7 @@ class _Application:
                 for instance in self._instances
             ),
             used_by_commitment=tuple(sorted(self._used.items())),
+            paid_usd_by_instance=tuple(sorted(self._paid_usd.items())),
         )
 
 

@@ -60,6 +60,10 @@ class SoakSummary(msgspec.Struct, frozen=True, kw_only=True, tag="week"):
     """The first violations and failures."""
     hourly_usd: tuple[float, ...] = ()
     """Mean cost of each hour."""
+    bill_usd_per_hour: float | None = None
+    """Spot instances, what commitments do not cover, and the commitments; None if the account has no commitments."""
+    unused_usd_per_hour: float = 0.0
+    """The unused part of the commitments."""
     invocations: dict[str, int] = {}
     cpu_seconds: float = 0.0
 
@@ -119,6 +123,8 @@ def build_summary(week: SoakResult, *, label: str = "", curve: str = "", cpu_sec
         hourly_usd=tuple(
             _compute_mean(costs[start : start + samples_per_hour]) for start in range(0, len(costs), samples_per_hour)
         ),
+        bill_usd_per_hour=_compute_mean(hour.total_usd for hour in week.bill) if week.bill else None,
+        unused_usd_per_hour=_compute_mean(hour.unused_usd for hour in week.bill),
         invocations=dict(week.invocations),
         cpu_seconds=round(cpu_seconds, 1),
     )

@@ -105,6 +105,7 @@ def _format_cells(row: PolicyRow) -> dict[str, str]:
     return {
         "policy": weeks[0].label,
         "$/h": f"{row.usd_per_hour:.3f}",
+        **_format_bill(weeks),
         "above ideal": NO_VALUE if over_ideal is None else f"{over_ideal:.1f} %",
         "evictions per pod and day: consolidation": f"{row.compute_evictions('Underutilized'):.2f}",
         "drift": f"{row.compute_evictions('Drifted'):.2f}",
@@ -118,6 +119,15 @@ def _format_cells(row: PolicyRow) -> dict[str, str]:
         "short-lived nodes per day": f"{sum(week.short_lived_nodes for week in weeks) / days:.1f}",
         "violations, failures": f"{sum(week.violations for week in weeks)}, {sum(week.failed_calls for week in weeks)}",
     }
+
+
+def _format_bill(weeks: Sequence[SoakSummary]) -> dict[str, str]:
+    """Return the cells that only worlds with commitments have."""
+    bills = [week.bill_usd_per_hour for week in weeks if week.bill_usd_per_hour is not None]
+    if not bills:
+        return {}
+    unused = _compute_mean(week.unused_usd_per_hour for week in weeks)
+    return {"bill $/h": f"{_compute_mean(bills):.3f}", "unused commitments $/h": f"{unused:.3f}"}
 
 
 def _compute_mean(values: Iterable[float]) -> float:

@@ -40,7 +40,7 @@ SHAPES: Final = ((100, 256), (200, 512), (250, 1024), (500, 1024), (500, 2048), 
 NODE_POOLS: Final = (
     SoakNodePool(
         name=SERVICES_POOL,
-        capacity_type="on-demand",
+        capacity_types=("on-demand",),
         policy="WhenEmptyOrUnderutilized",
         consolidate_after="1m",
         budgets=(PoolBudget(percent=30), PoolBudget(count=2, reasons=("Drifted",))),

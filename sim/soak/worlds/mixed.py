@@ -51,7 +51,7 @@ CAMPAIGN: Final = ServiceWorkload(name="campaign", cpu_milli=750, memory_mib=153
 NODE_POOLS: Final = (
     SoakNodePool(
         name=SERVICES_POOL,
-        capacity_type="on-demand",
+        capacity_types=("on-demand",),
         policy="WhenEmptyOrUnderutilized",
         consolidate_after="2m",
         budgets=(
@@ -61,7 +61,11 @@ NODE_POOLS: Final = (
         ),
     ),
     SoakNodePool(
-        name=SPOT_POOL, capacity_type="spot", policy="Balanced", consolidate_after="30s", budgets=(PoolBudget(count=3),)
+        name=SPOT_POOL,
+        capacity_types=("spot",),
+        policy="Balanced",
+        consolidate_after="30s",
+        budgets=(PoolBudget(count=3),),
     ),
 )
 SERVICE_WORKLOADS: Final = (
@@ -124,7 +128,8 @@ def compute_target_replicas(service: ServiceWorkload, now: datetime, seed: int) 
     return round(fewest_replicas + (most_replicas - fewest_replicas) * min(1.0, max(0.0, level)))
 
 
-def _list_services(size: float, seed: int) -> tuple[ServiceWorkload, ...]:
+def list_services(size: float, seed: int) -> tuple[ServiceWorkload, ...]:
+    """Return the services; they do not depend on the seed."""
     del seed
     return scale_services(SERVICE_WORKLOADS, size)
 
@@ -172,6 +177,6 @@ MIXED_WORLD: Final = WorldDefinition(
     name="mixed",
     description="services with a daily cycle, jobs, campaigns, spot interruptions",
     node_pools=NODE_POOLS,
-    list_services=_list_services,
+    list_services=list_services,
     build_churn=build_churn,
 )

@@ -61,7 +61,7 @@ class SoakNodePool(msgspec.Struct, frozen=True, kw_only=True):
     """A NodePool of a simulated week."""
 
     name: str
-    capacity_type: str
+    capacity_types: tuple[str, ...]
     policy: str
     consolidate_after: str
     annotations: dict[str, str] = {}
@@ -143,7 +143,7 @@ def build_job(
 def build_node_pool(pool: SoakNodePool) -> Json:
     """Return the manifest of *pool*: current instance types of 2 to 8 vCPUs."""
     requirements = {
-        "karpenter.sh/capacity-type": [pool.capacity_type],
+        "karpenter.sh/capacity-type": list(pool.capacity_types),
         "kubernetes.io/arch": ["amd64"],
         "karpenter.k8s.aws/instance-category": ["c", "m", "r"],
         "karpenter.k8s.aws/instance-cpu": ["2", "4", "8"],

@@ -1,9 +1,11 @@
 """What a simulated week consists of: NodePools, workloads, and the churn of a seed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 
 import msgspec
 
+from sim.cloud.resources.commitments import AccountCommitments
 from sim.soak.worlds.churn import ChurnEvent
 from sim.soak.worlds.soak_workloads import ServiceWorkload, SoakNodePool, build_deployment, build_node_pool
 from sim.world import manifests
@@ -20,6 +22,8 @@ class WorldDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """Returns the Deployments that exist from the start, of a size and a seed."""
     build_churn: Callable[[float, int, float], tuple[ChurnEvent, ...]]
     """Returns the events of a number of days, a seed and a size, in order."""
+    add_commitments: Callable[[AccountCommitments, float, datetime], None] | None = None
+    """Adds Savings Plans and Reserved Instances for a size; None: the account has none."""
 
     def build_manifests(self, size: float = 1.0, seed: int = 1) -> Iterator[Json]:
         """Yield all initial manifests; *size* scales the number of pods."""
@@ -35,16 +39,22 @@ class WorldDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_policy(
-    definition: WorldDefinition, policy: str, annotations: Iterable[tuple[str, str, str]]
+    definition: WorldDefinition,
+    policy: str,
+    annotations: Iterable[tuple[str, str, str]],
+    excluded_capacity_type: str = "",
 ) -> WorldDefinition:
     """Return *definition* with another consolidation policy and more annotations of NodePools.
 
     *policy*: for all NodePools; "" keeps theirs. *annotations*: NodePool (``*`` for all), key and value.
+    *excluded_capacity_type*: NodePools with several capacity types do not allow it.
     """
     node_pools = tuple(
         msgspec.structs.replace(
             pool,
             policy=policy or pool.policy,
+            capacity_types=tuple(name for name in pool.capacity_types if name != excluded_capacity_type)
+            or pool.capacity_types,
             annotations={**pool.annotations, **_select_annotations(pool.name, annotations)},
         )
         for pool in definition.node_pools

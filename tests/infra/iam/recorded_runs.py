@@ -11,7 +11,8 @@ from shared.cycles.setup.run_cycle import CATALOG_LEASE
 from shared.store.catalog import NEWEST_CATALOG_KEY
 from shared.store.lease import ROW_KIND as LEASE_KIND
 from shared.store.lease import LeaseRow
-from sim.authorization.template_policies import Template
+from sim.authorization.template_policies import Template, map_function_role_arns
+from sim.cloud.resources.payer_role import PAYER_ACCOUNT_ID
 from sim.iam.patterns_and_variables import IamRequest
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
@@ -25,6 +26,7 @@ from tests.golden.aws_requests import (
     build_selective_world,
 )
 from tests.infra.guarded import run_short_life
+from tests.infra.iam.payer_policies import build_permissions_policy, build_trust_policy
 from tests.scenario.operations.test_permissions import RUNS
 from tests.scenario.worlds import (
     INTERRUPTIONS,
@@ -35,6 +37,8 @@ from tests.scenario.worlds import (
     make_node_pool,
 )
 
+COMMITMENTS_ROLE: Final = "joiner-commitments"
+EXTERNAL_ID: Final = "joiner-prod"
 KEY: Final = f"arn:aws:kms:us-east-1:{ACCOUNT_ID}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 BOOT_TIMEOUT: Final = timedelta(minutes=10)
 IMAGE_PARAMETER: Final = "/images/golden"
@@ -42,6 +46,8 @@ COMPLETE_SETTINGS: Final = ACTIVE_SETTINGS | {
     "feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
     "kms-keys": KEY,
     "commitments": "account",
+    "commitments-role": f"arn:aws:iam::{PAYER_ACCOUNT_ID}:role/{COMMITMENTS_ROLE}",
+    "commitments-external-id": EXTERNAL_ID,
     "reaction": "watch",
     "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs",
     "ssm-parameters": IMAGE_PARAMETER,
@@ -59,10 +65,14 @@ def synthesize_complete_template() -> Template:
 def build_encrypted_world() -> World:
     """Return a cluster whose image is in a parameter of the account, and whose volumes have a customer-managed key.
 
-    The account has a Savings Plan.
+    The account has a Savings Plan, and its payer account a role that reads commitments.
     """
     world = World(template=dict(synthesize_complete_template()))
     world.cloud.commitments.add_plan(1.0, world.clock.get_time())
+    caller_arn = map_function_role_arns(synthesize_complete_template())["catalog"]
+    world.cloud.payer.create_role(
+        COMMITMENTS_ROLE, build_trust_policy(caller_arn, EXTERNAL_ID), build_permissions_policy()
+    )
     world.cloud.images.parameters[IMAGE_PARAMETER] = next(iter(world.cloud.images.parameters.values()))
     volume = {"deviceName": "/dev/xvda", "ebs": {"volumeSize": "20Gi", "encrypted": True, "kmsKeyID": KEY}}
     node_class = make_node_class(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from shared.errors import NotFound, Throttled
-from sim.cloud.in_process_aws import CloudSavingsPlans, CloudZonalShift
+from sim.cloud.in_process_aws import CloudPayerAccount, CloudSavingsPlans, CloudZonalShift
 from sim.fault_tap import PORTS, Killed, PortCall, tap_port, tap_world
 from sim.world.memory_ports import MemoryBucket, MemoryTopic
 from tests.support.actions_world import Outside
@@ -65,6 +65,7 @@ def test_all_ports_of_a_world_are_tapped() -> None:
         topic=MemoryTopic(),
         savings_plans=CloudSavingsPlans(outside.cloud),
         zonal_shifts=CloudZonalShift(outside.cloud),
+        payer=CloudPayerAccount(outside.cloud),
     )
     world = tap_world(world, outside.calls.append)
     world.kube.list("/api/v1/nodes")
@@ -79,6 +80,8 @@ def test_all_ports_of_a_world_are_tapped() -> None:
     assert world.topic is not None
     world.topic.publish("a", "b")
     assert world.savings_plans is not None
+    assert world.payer is not None
+    world.payer.describe_commitments("us-east-1")
     world.savings_plans.describe_savings_plans("us-east-1")
     assert world.zonal_shifts is not None
     with pytest.raises(NotFound):

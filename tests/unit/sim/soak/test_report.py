@@ -170,7 +170,7 @@ def test_seeds_are_numbers_and_ranges(text: str, seeds: list[int]) -> None:
     ("arguments", "message"),
     [
         (["--seeds", "x"], "write numbers and ranges like 1-3,7"),
-        (["--world", "mars"], "world mars: write mixed, steady, batch, development, storms or all"),
+        (["--world", "mars"], "world mars: write mixed, steady, batch, development, storms, committed or all"),
         (["--policy", "often"], "policy often: write default"),
         (["--set", "mode"], "--set mode: write KEY=VALUE"),
         (["--set", "moods=good"], "the functions have no setting moods"),

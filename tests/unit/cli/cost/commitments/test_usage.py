@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.cost.commitments.page import LIMITS_OF_KNOWLEDGE
-from cli.cost.commitments.usage import CommitmentUsage, compute_commitment_usage, convert_document
+from cli.cost.commitments.usage import convert_document
 from cli.main import main
+from shared.report.costs.commitment_usage import CommitmentUsage, compute_commitment_usage
 from shared.report.costs.cost_ledger import ONE_HOUR, CostLedger
 from shared.report.costs.daily_report import build_daily_report
 from shared.report.costs.ledger_store import COSTS_PREFIX, LEDGER_KEY

@@ -9,6 +9,7 @@ import pytest
 from shared.errors import Unreachable
 from shared.model.cluster import ClusterSnapshot
 from shared.model.decisions.action import TerminateInstances
+from shared.model.ec2.commitments import Commitments, ReservedInstances
 from shared.report.costs.cost_ledger import ONE_HOUR, CostLedger
 from shared.report.costs.daily_report import DailyReport, build_daily_report
 from shared.report.costs.ledger_store import LEDGER_KEY, MAX_HOURS_PER_CYCLE, bill_costs, read_ledger
@@ -192,3 +193,28 @@ def test_unreadable_ledger_is_replaced_by_a_new_ledger() -> None:
     billing.bucket.put(LEDGER_KEY, b"{")
     billing.run_cycle()
     assert billing.get_ledger().since == billing.clock.get_time()
+
+
+def test_each_billed_hour_has_what_the_commitments_cover_and_so_has_the_report_of_the_day() -> None:
+    billing = Billing()
+    reserved = ReservedInstances(reservation_id="ri", instance_type="c5.large", count=1, usd_per_hour=0.05)
+    claim = make_claim("a", billing.clock.get_time() - ONE_HOUR)
+    fleet = build_cluster(claim)
+    assert fleet.catalog is not None
+    billing.fleet = msgspec.structs.replace(
+        fleet, catalog=msgspec.structs.replace(fleet.catalog, commitments=Commitments(reserved=(reserved,)))
+    )
+    billing.run(ONE_HOUR + CYCLE_INTERVAL)
+    [hour] = billing.get_ledger().commitment_hours
+    assert hour.hour == billing.get_ledger().since
+    assert hour.committed_usd == 0.05
+    billing.run(timedelta(hours=17))
+    report = billing.get_report()
+    assert len(report.commitment_hours) == (report.until - report.since) / ONE_HOUR
+    assert len(billing.get_ledger().commitment_hours) < len(report.commitment_hours)
+
+
+def test_ledger_without_commitments_has_no_hours_of_them() -> None:
+    billing = Billing()
+    billing.run(ONE_HOUR + CYCLE_INTERVAL)
+    assert b"commitment" not in billing.bucket.get(LEDGER_KEY)

@@ -8,7 +8,7 @@ import pytest
 
 from shared.errors import Unreachable
 from shared.model.decisions.month_costs import MonthCosts
-from shared.report.costs.cost_ledger import CostLedger
+from shared.report.costs.cost_ledger import CommitmentHour, CostLedger
 from shared.report.costs.daily_report import DailyReport
 from shared.report.costs.ledger_store import LEDGER_KEY
 from shared.report.costs.month_costs import compute_month_costs, read_month_costs, update_month_costs
@@ -87,3 +87,16 @@ def test_costs_that_cannot_be_read_are_a_problem() -> None:
     costs, (problem,) = update_month_costs(outside.build_world(tap=fail))
     assert costs is None
     assert "the budget is not updated: Unreachable" in problem.message
+
+
+def test_covered_usage_counts_at_the_rates_of_the_commitments() -> None:
+    outside = Outside()
+    write_costs(outside, {"2026-11-20": 7.0}, 3.0)
+    hour = CommitmentHour(hour=DAY, committed_usd=2.0, unused_usd=1.0, covered_usd=1.5, uncovered_usd=0.5, paid_usd=1.0)
+    for key, kind in (("costs/2026-11-20.json", DailyReport), (LEDGER_KEY, CostLedger)):
+        costs_document = msgspec.json.decode(outside.bucket.get(key), type=kind)
+        with_hours = msgspec.structs.replace(costs_document, commitment_hours=(hour, hour))
+        outside.bucket.put(key, msgspec.json.encode(with_hours))
+    costs = compute_month_costs(outside.bucket, None, DAY + timedelta(hours=6))
+    assert costs is not None
+    assert (costs.past_days, costs.today_usd) == ((("2026-11-20", 6.0),), 2.0)

@@ -220,6 +220,8 @@ def test_recorded_settings_contain_no_addresses() -> None:
         bucket_name="b",
         queue_prefix="https://q",
         report_topic="arn:t",
+        commitments_role="arn:r",
+        commitments_external_id="id",
     )
     assert build_inputs(settings).decode_settings() == Settings(cluster_name="demo", region="r")
 

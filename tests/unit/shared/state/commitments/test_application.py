@@ -171,3 +171,13 @@ def test_removing_a_commitment_never_lowers_the_uncovered_cost(
     for position in range(len(plans)):
         fewer_plans = [*plans[:position], *plans[position + 1 :]]
         assert apply_commitments(instances, reserved, fewer_plans).uncovered_usd_per_hour >= cost - 1e-9
+
+
+def test_what_is_paid_for_an_instance_is_its_covered_part_at_the_rates_of_the_commitments() -> None:
+    instances = make_instances("m5.xlarge", "m5.xlarge")
+    reserved = [ReservedInstances(reservation_id="r", instance_type="m5.large", count=1, usd_per_hour=0.06)]
+    plan = SavingsPlan(plan_id="p", kind="compute", commitment_usd_per_hour=0.14, rates=tuple(sorted(RATES.items())))
+    paid_usd = dict(apply_commitments(instances, reserved, [plan]).paid_usd_by_instance)
+    assert paid_usd["i-000"] == pytest.approx(0.06 + 0.5 * 0.14)
+    assert paid_usd["i-001"] == pytest.approx(0.07)
+    assert apply_commitments(instances, [], []).paid_usd_by_instance == ()

@@ -1,0 +1,1 @@
+"""Savings Plans and Reserved Instances: the Savings Plans API, and the commitments of a payer account."""
