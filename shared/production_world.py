@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 
 from shared.aws.clients import Clients
-from shared.aws.dynamodb import DynamoTable
+from shared.aws.dynamodb import DynamoTable, get_table_region
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
@@ -113,6 +113,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         table=DynamoTable(clients, settings.table_name),
         bucket=S3Bucket(clients, settings.bucket_name),
         clock=clock,
+        group_table=_build_group_table(settings, clients),
         savings_plans=BotoSavingsPlans(clients) if settings.commitments == "account" else None,
         topic=SnsTopic(clients, settings.report_topic) if settings.report_topic else None,
         emit=write_to_stdout,
@@ -123,6 +124,14 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         open_segment=open_segment,
     )
     return Container(world, (clients, kube))
+
+
+def _build_group_table(settings: Settings, clients: Clients) -> DynamoTable | None:
+    """Return the table of the group, in its region; DynamoDB accepts its ARN as its name, also in another account."""
+    if not settings.group:
+        return None
+    region = get_table_region(settings.group_table)
+    return DynamoTable(clients if region == settings.region else Clients(region), settings.group_table)
 
 
 def _build_open_segment(settings: Settings) -> OpenSegment:

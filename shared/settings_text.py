@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -146,3 +146,27 @@ def _decode_item(item_type: object, text: str, introduction: str) -> object:
         return msgspec.convert(value, item_type)
     except msgspec.ValidationError:
         raise ValueError(f"{introduction} {text!r}: must be {describe_allowed(item_type)}") from None
+
+
+Usd: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e6), TextForm(allowed="USD, like 0.08")]
+LaunchLimit: TypeAlias = Annotated[int, msgspec.Meta(ge=0), TextForm(allowed="a number, 0 for unlimited")]
+CooldownText: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(0|(?=[0-9])([0-9]{1,4}h)?([0-9]{1,4}m)?([0-9]{1,4}s)?)\Z"),
+    TextForm(allowed="a duration like 4h or 90m, 0 for off"),
+]
+TopicArn: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[0-9A-Za-z_-]{1,256})?\Z"),
+    TextForm(allowed="the ARN of a standard SNS topic"),
+]
+GroupName: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^([0-9A-Za-z][0-9A-Za-z_.-]{0,62})?\Z"),
+    TextForm(allowed="a name of at most 63 letters, digits, -, _ and ."),
+]
+TableArn: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/[0-9A-Za-z_.-]{3,255})?\Z"),
+    TextForm(allowed="the ARN of a DynamoDB table"),
+]

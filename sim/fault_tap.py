@@ -13,7 +13,10 @@ from shared.ports.world import World
 CallPhase = Literal["before", "after"]
 PortT = TypeVar("PortT")
 
-PORTS: Final = ("kube", "ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic", "savings_plans")
+PORTS: Final = (
+    *("kube", "ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic"),
+    *("savings_plans", "group_table"),
+)
 
 
 class PortCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.model.cloud_provider.cluster_group import GroupUsage
 from shared.model.cloud_provider.node_class_findings import NodeClassAnswers
 from shared.model.ec2.account import SecurityGroup, Subnet
 from shared.model.ec2.dry_run import DryRunRefusal
@@ -193,6 +194,8 @@ class StackFacts(msgspec.Struct, frozen=True, kw_only=True):
     """When the newest catalog was built, and when it was priced; None if there is no catalog."""
     topic: TopicFacts | ReadFailure | None = None
     """None if no topic is configured, so that no cost notification is sent."""
+    group_usage: GroupUsage | None = None
+    """What the clusters of its group use; None without a group."""
 
     @property
     def settings(self) -> Settings | None:

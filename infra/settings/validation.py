@@ -28,6 +28,7 @@ def find_option_errors(options: StackOptions) -> Iterator[str]:
         lambda: _check_price_age(options),
         lambda: _check_windows(options),
         lambda: _check_keys(options),
+        lambda: _check_group(options),
         lambda: check_scheduler_config(options.scheduler_config),
         lambda: check_budgets(options.disruption_budgets),
         lambda: check_time_zone(options.disruption_time_zone),
@@ -64,6 +65,26 @@ def _check_keys(options: StackOptions) -> None:
         region = key.split(":")[3]
         if options.region and region != options.region:
             raise ValueError(f"kms-keys has a key in {region}, but region is {options.region}: use keys of that region")
+
+
+def _check_group(options: StackOptions) -> None:
+    values = {
+        "group": options.group,
+        "group-limit-usd-per-hour": options.group_limit_usd_per_hour,
+        "group-table": options.group_table,
+    }
+    missing_names = [name for name, value in values.items() if not value]
+    if 0 < len(missing_names) < len(values):
+        given_names = [name for name in values if name not in missing_names]
+        raise ValueError(
+            f"{' and '.join(given_names)} need {' and '.join(missing_names)}: set all three, or none of them"
+        )
+    if not options.group or options.network != "isolated" or not options.region:
+        return
+    region = options.group_table.split(":")[3]
+    if region != options.region:
+        reason = f"functions in an isolated network reach only tables in {options.region}"
+        raise ValueError(f"group-table is in {region}: {reason}")
 
 
 def _check_price_age(options: StackOptions) -> None:

@@ -20,6 +20,7 @@ from shared.ports.world import World
 from shared.state.schedules import apply_schedules
 from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
 from shared.store.catalog_format import decode_catalog
+from shared.store.cluster_group import read_group_usage
 from shared.store.launch_groups import read_launch_groups
 from shared.store.offerings.offering_history import read_offering_history
 from shared.store.offerings.unavailable_offerings import read_unavailable_offerings
@@ -46,10 +47,12 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True):
     launch_groups: bool = False
     offering_history: bool = False
     """Read only if the setting spot-history is on."""
+    group_usage: bool = False
+    """Read only if the cluster has a group."""
 
 
 PLANNING_REQUEST: Final = SnapshotRequest(
-    catalog=True, facts=True, unavailable=True, launch_groups=True, offering_history=True
+    catalog=True, facts=True, unavailable=True, launch_groups=True, offering_history=True, group_usage=True
 )
 """For decisions about nodes: everything except the EC2 view of the instances."""
 FULL_REQUEST: Final = msgspec.structs.replace(PLANNING_REQUEST, instances=True)
@@ -211,4 +214,6 @@ def _read_table_parts(world: World, request: SnapshotRequest, now: datetime, pro
         parts["launch_groups"] = read_launch_groups(world.table, now, problems)
     if request.offering_history and world.settings.spot_history == "on":
         parts["offering_history"] = read_offering_history(world.table, problems)
+    if request.group_usage and world.settings.group:
+        parts["group_usage"] = read_group_usage(world)
     return parts

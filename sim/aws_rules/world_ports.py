@@ -103,6 +103,7 @@ class RequestChecks:
             "bucket": S3Bucket(clients, settings.bucket_name),
             "topic": SnsTopic(clients, settings.report_topic),
             "savings_plans": BotoSavingsPlans(clients),
+            "group_table": DynamoTable(clients, settings.group_table),
         }
 
     def _check_log_lines(self, emit: Callable[[str], None], function: str) -> Callable[[str], None]:

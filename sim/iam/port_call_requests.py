@@ -99,6 +99,8 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
             ),
             "parameters.get_parameter": self._build_parameter_requests,
             "savings_plans.describe_savings_plans": self._build_savings_plan_requests,
+            "group_table.read": lambda kind: (self._build_group_request("dynamodb:GetItem", kind),),
+            "group_table.write": lambda kind: (self._build_group_request("dynamodb:PutItem", kind),),
             "topic.publish": lambda _: (self._build_request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda argument: (self._build_request("s3:GetObject", f"{self._bucket}/{argument}"),),
             "bucket.list_keys": lambda argument: (
@@ -146,6 +148,12 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
         actions = ACTIONS_BY_TABLE_CALL.get(call, ("dynamodb:PutItem", *condition_check))
         table = self._build_arn("dynamodb", f"table/{self.settings.table_name}")
         return tuple(self._build_request(action, table) for action in actions)
+
+    def _build_group_request(self, action: str, kind: str) -> IamRequest:
+        """Return the request for the table of the group; the kind of a row is its partition key."""
+        table = self.settings.group_table
+        context_keys = {"aws:RequestedRegion": table.split(":")[3], "dynamodb:LeadingKeys": (kind,)}
+        return self._build_request(action, table, context_keys)
 
     def _build_parameter_requests(self, name: str) -> tuple[IamRequest, ...]:
         account = "" if name.startswith(PUBLIC_PARAMETER_PREFIX) else self.number

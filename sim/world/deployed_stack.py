@@ -48,6 +48,8 @@ class DeployedStack(ABC):
         self.table, self.bucket = MemoryTable(), JournalingBucket(self._handle_journal_entry)
         self.topic = MemoryTopic()
         """Receives cost notifications, if `report-topic` names a topic."""
+        self.group_table = MemoryTable()
+        """The table of the group of clusters, if the setting `group` is used; several worlds can share one."""
         self.log_lines: list[str] = []
         """Log lines of the functions, oldest first."""
         self.request_checks = RequestChecks()
@@ -94,6 +96,7 @@ class DeployedStack(ABC):
             table=self.table,
             bucket=self.bucket,
             clock=self.cloud.clock.get_time,
+            group_table=self.group_table if settings.group else None,
             savings_plans=CloudSavingsPlans(self.cloud) if settings.commitments == "account" else None,
             topic=self.topic if settings.report_topic else None,
             emit=self.log_lines.append,

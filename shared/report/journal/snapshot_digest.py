@@ -35,6 +35,7 @@ _OBJECT_LIST_FIELDS: Final = tuple(
         "unavailable",
         "has_surge_drain",
         "offering_history",
+        "group_usage",
     )
 )
 """Fields that hold objects with metadata, or EC2 objects.

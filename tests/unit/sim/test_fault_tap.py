@@ -61,7 +61,10 @@ def test_killed_is_not_an_exception_subclass() -> None:
 def test_all_ports_of_a_world_are_tapped() -> None:
     outside = Outside()
     world = msgspec.structs.replace(
-        outside.build_world(), topic=MemoryTopic(), savings_plans=CloudSavingsPlans(outside.cloud)
+        outside.build_world(),
+        topic=MemoryTopic(),
+        savings_plans=CloudSavingsPlans(outside.cloud),
+        group_table=outside.table,
     )
     world = tap_world(world, outside.calls.append)
     world.kube.list("/api/v1/nodes")
@@ -77,5 +80,7 @@ def test_all_ports_of_a_world_are_tapped() -> None:
     world.topic.publish("a", "b")
     assert world.savings_plans is not None
     world.savings_plans.describe_savings_plans("us-east-1")
+    assert world.group_table is not None
+    world.group_table.list_rows("group/a")
     assert {call.port for call in outside.calls} == set(PORTS)
     assert {call.world_name for call in outside.calls} == {"one"}
