@@ -76,9 +76,8 @@ def _check_group(options: StackOptions) -> None:
     missing_names = [name for name, value in values.items() if not value]
     if 0 < len(missing_names) < len(values):
         given_names = [name for name in values if name not in missing_names]
-        raise ValueError(
-            f"{' and '.join(given_names)} need {' and '.join(missing_names)}: set all three, or none of them"
-        )
+        text = f"{' and '.join(given_names)} without {' and '.join(missing_names)}"
+        raise ValueError(f"{text}: set all three, or none")
     if not options.group or options.network != "isolated" or not options.region:
         return
     region = options.group_table.split(":")[3]
