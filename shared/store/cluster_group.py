@@ -64,6 +64,7 @@ def build_empty_usage(settings: ChosenSettings, member: str) -> GroupUsage:
     return GroupUsage(
         group=settings.group,
         member=member,
+        is_observer=settings.mode == "plan" or not member,
         own_limit=convert_to_micro_usd(settings.group_limit_usd_per_hour),
     )
 

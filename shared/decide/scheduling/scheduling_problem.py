@@ -59,7 +59,8 @@ class SchedulingProblem:
         """Use `build_problem` instead."""
         self.cluster: ClusterSnapshot = cluster_state.planning_snapshot
         self.queue, self.staying_nodes = queue, staying_nodes
-        self.options = replace(options, money=apply_group(options.money, cluster_state.snapshot))
+        money = apply_group(options.money, cluster_state.snapshot)
+        self.options = options if money is options.money else replace(options, money=money)
         self.volumes: VolumeTopology = build_volume_topology(self.cluster)
         self.pod_shapes, self.errors_by_pod = _split_by_validity(queue, self.volumes, by_priority=by_priority)
         self.axes: Axes = _build_axes(self.cluster, self.pod_shapes)

@@ -52,6 +52,8 @@ class GroupUsage(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster that reads: ACCOUNT/REGION/NAME."""
     own_limit: int
     """The limit of the group in the settings of this cluster, in millionths of a USD per hour."""
+    is_observer: bool = False
+    """Whether *member* only reads the group, and launches nothing: then it does not wait for its entry."""
     entries: tuple[tuple[str, GroupEntry], ...] = ()
     """By cluster, sorted; also that of *member*."""
     read_error: str = ""
@@ -81,6 +83,8 @@ class GroupUsage(msgspec.Struct, frozen=True, kw_only=True):
         if self.read_error:
             return f"the entries of group {self.group} could not be read: {self.read_error}"
         entry, delay = self.get_entry(), f"launches begin {JOIN_DELAY // timedelta(minutes=1)}m later"
+        if self.is_observer:
+            return ""
         if entry is None:
             return f"the cluster joins group {self.group}; {delay}"
         if now - entry.joined_at < JOIN_DELAY:

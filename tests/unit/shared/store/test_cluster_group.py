@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.cycles.setup.group_usage import publish_group_usage
 from shared.errors import Conflict, Fault, Unreachable
 from shared.model.cloud_provider.cluster_group import JOIN_DELAY, GroupAmount, GroupEntry, describe_different_settings
 from shared.ports.storage import TableRow
@@ -129,6 +130,16 @@ def test_cluster_that_joins_writes_its_usage_and_launches_after_a_delay() -> Non
     assert not launch(outside.build_world(), 3 * USD)
     outside.clock.advance(JOIN_DELAY)
     assert launch(outside.build_world(), 3 * USD)
+
+
+def test_cluster_in_mode_plan_reads_what_is_left_and_writes_nothing() -> None:
+    outside = make_outside()
+    write_entries(outside.group_table, b=make_entry(outside.clock.get_time(), 7 * USD))
+    usage = read_group_usage(outside.build_world(mode="plan"))
+    assert usage is not None
+    assert usage.compute_share(outside.clock.get_time()).available == 3 * USD
+    assert publish_group_usage(outside.build_world(mode="plan")) == ()
+    assert read_row(outside.group_table).version == 1
 
 
 @pytest.mark.parametrize(

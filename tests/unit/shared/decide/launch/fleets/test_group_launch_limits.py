@@ -72,11 +72,11 @@ def test_claims_wait_while_the_group_cannot_be_read() -> None:
 
 def test_cluster_waits_after_it_joined() -> None:
     usage = make_usage(10.0, 0.0)
-    joined = tuple(
+    new_entries = tuple(
         (name, msgspec.structs.replace(entry, joined_at=NOW - JOIN_DELAY + timedelta(seconds=1)))
         for name, entry in usage.entries
     )
-    launch_plan = plan(msgspec.structs.replace(usage, entries=joined))
+    launch_plan = plan(msgspec.structs.replace(usage, entries=new_entries))
     assert count_launched(launch_plan) == 0
     assert launch_plan.group_amount is not None
     assert "the cluster joined group g at " in launch_plan.unlaunchable[0].message
