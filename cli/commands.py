@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "doctor": "check that the cluster, the account and the installation are ready and healthy",
     "drift": "list drifted nodes, with the old and the new value",
     "explain": "explain the state of a pod, node, NodePool, NodeClaim or command",
+    "group": "show what the clusters of a group use of their limit in USD per hour",
     "history": "show the workload history, or build it from decision records",
     "lint": "check manifests for mistakes, without a cluster",
     "nodeclass": "show the subnets, images and instance types that an EC2NodeClass selects",
@@ -29,7 +30,7 @@ COMMANDS: Final = {
     "uninstall": "remove all nodes of Joiner from a cluster, before `cdk destroy`",
 }
 COMMAND_GROUPS: Final = {
-    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history"),
+    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history", "group"),
     "Plan": ("plan", "consolidate", "rebalance", "catalog", "nodeclass"),
     "Control": ("pause", "resume"),
     "Check": ("doctor", "audit", "lint"),

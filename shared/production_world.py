@@ -15,7 +15,7 @@ import msgspec
 from shared.aws.clients import Clients
 from shared.aws.commitments.payer_account import BotoPayerAccount
 from shared.aws.commitments.savings_plans import BotoSavingsPlans
-from shared.aws.dynamodb import DynamoTable
+from shared.aws.dynamodb import DynamoTable, get_table_region
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks, BotoZonalShift
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
@@ -114,6 +114,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         table=DynamoTable(clients, settings.table_name),
         bucket=S3Bucket(clients, settings.bucket_name),
         clock=clock,
+        group_table=_build_group_table(settings, clients),
         savings_plans=BotoSavingsPlans(clients) if settings.commitments == "account" else None,
         zonal_shifts=BotoZonalShift(clients) if settings.zonal_shift != "off" else None,
         payer=_build_payer_account(clients, settings),
@@ -137,6 +138,14 @@ def _build_payer_account(clients: Clients, settings: Settings) -> BotoPayerAccou
         external_id=settings.commitments_external_id,
         cluster=settings.cluster_name,
     )
+
+
+def _build_group_table(settings: Settings, clients: Clients) -> DynamoTable | None:
+    """Return the table of the group, in its region; DynamoDB accepts its ARN as its name, also in another account."""
+    if not settings.group:
+        return None
+    region = get_table_region(settings.group_table)
+    return DynamoTable(clients if region == settings.region else Clients(region), settings.group_table)
 
 
 def _build_open_segment(settings: Settings) -> OpenSegment:

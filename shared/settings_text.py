@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Literal, TypeAlias, TypeVar, get_args, get_origin
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -23,6 +23,14 @@ class TextForm(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
+LogLevel: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+"""Each level includes the ones after it."""
+LOG_LEVELS: Final[tuple[LogLevel, ...]] = get_args(LogLevel)
+Mode: TypeAlias = Literal["active", "plan"]
+PreferencePolicy: TypeAlias = Literal["Respect", "Ignore"]
+MinValuesPolicy: TypeAlias = Literal["Strict", "BestEffort"]
+PodNominations: TypeAlias = Literal["Enabled", "Disabled"]
+Usd: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e6), TextForm(allowed="USD, like 0.08")]
 LaunchLimit: TypeAlias = Annotated[int, msgspec.Meta(ge=0), TextForm(allowed="a number, 0 for unlimited")]
 CooldownText: TypeAlias = Annotated[
     str,
@@ -45,6 +53,16 @@ ExternalId: TypeAlias = Annotated[
     TextForm(allowed="2 to 1224 letters, digits and _+=,.@:/-"),
 ]
 SettingsT = TypeVar("SettingsT", bound=msgspec.Struct)
+GroupName: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^([0-9A-Za-z][0-9A-Za-z_.-]{0,62})?\Z"),
+    TextForm(allowed="a name of at most 63 letters, digits, -, _ and ."),
+]
+TableArn: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/[0-9A-Za-z_.-]{3,255})?\Z"),
+    TextForm(allowed="the ARN of a DynamoDB table"),
+]
 
 
 def decode_texts(

@@ -14,18 +14,8 @@ CallPhase = Literal["before", "after"]
 PortT = TypeVar("PortT")
 
 PORTS: Final = (
-    "kube",
-    "ec2",
-    "parameters",
-    "prices",
-    "eks",
-    "mailbox",
-    "table",
-    "bucket",
-    "topic",
-    "savings_plans",
-    "zonal_shifts",
-    "payer",
+    *("kube", "ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic"),
+    *("savings_plans", "zonal_shifts", "payer", "group_table"),
 )
 
 

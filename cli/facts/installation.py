@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from cli.cluster.eks_name import parse_eks_name
+from cli.facts.cluster_group import read_group_of
 from cli.facts.mode import OperatingMode, describe_mode
 from cli.facts.model import ReadFailure
+from shared.model.cloud_provider.cluster_group import GroupUsage
 from shared.model.cloud_provider.zonal_shift import ZonalShiftRecord
 from shared.model.decisions.month_costs import MonthCosts
 from shared.settings import Settings
@@ -57,6 +59,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """URL of the dashboard; "" if there is none."""
     month_costs: MonthCosts | None = None
     """The costs of the month, if there is a monthly budget and its row could be read."""
+    group_usage: GroupUsage | None = None
+    """What the clusters of its group use; None without a group."""
 
     zonal_shifts: ZonalShiftRecord | None = None
     """The zonal shifts that the functions read last; None if the setting is off, or their row could not be read."""
@@ -143,6 +147,7 @@ def read_installation(clients: "Clients", stack: str, cluster: str, now: datetim
             settings=None if isinstance(settings, ReadFailure) else settings,
             function_health=() if isinstance(function_health, ReadFailure) else function_health,
             dashboard_url=_build_dashboard_url(stack_resources, clients.region),
+            group_usage=None if isinstance(settings, ReadFailure) else read_group_of(clients, settings),
             month_costs=None if isinstance(settings, ReadFailure) else _read_month_costs(clients, settings),
             zonal_shifts=None if isinstance(settings, ReadFailure) else _read_zonal_shifts(clients, settings),
         )

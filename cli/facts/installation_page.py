@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from cli.facts.cluster_group import describe_group
 from cli.facts.installation import ABSENT, SUCCESS_LOOKBACK, UNSEEN, FunctionHealth, Installation
 from cli.terminal.text import Palette, wrap_text
 from shared.cycles.setup.options_from_settings import build_budget_policy
 from shared.decide.provisioning.monthly_budget import describe_budget
+from shared.model.cloud_provider.cluster_group import GroupUsage
 from shared.model.core.formatting import format_elapsed
 from shared.model.core.units import format_instant
 from shared.model.decisions.month_costs import find_budget_state
+from shared.model.karpenter.money_limit import MICRO_USD
 from shared.store.zonal_shifts import describe_failure
 
 
@@ -34,7 +37,21 @@ def build_installation_document(installation: Installation | None) -> dict[str, 
             for beat in installation.function_health
         ],
         "zonalShifts": _build_shift_documents(installation),
+        "group": _build_group_document(installation.group_usage),
         "dashboard": installation.dashboard_url or None,
+    }
+
+
+def _build_group_document(usage: GroupUsage | None) -> dict[str, Any] | None:
+    """Return the group of the cluster as a document; the amounts are None if they could not be read."""
+    if usage is None:
+        return None
+    is_known = not usage.read_error
+    return {
+        "name": usage.group,
+        "usedUsdPerHour": usage.used / MICRO_USD if is_known else None,
+        "limitUsdPerHour": usage.limit / MICRO_USD if is_known else None,
+        "message": usage.read_error or None,
     }
 
 
@@ -75,6 +92,8 @@ def _describe_installation(installation: Installation | None, now: datetime) -> 
         yield "yellow" if mode.fix else "", f"{installation.stack}: {mode.message}{fix}"
     yield from _describe_monthly_budget(installation, now)
     yield from _describe_zonal_shifts(installation, now)
+    if installation.group_usage is not None:
+        yield describe_group(installation.group_usage, now)
     if installation.reason:
         yield "yellow", f"{installation.stack}: the functions could not be read: {installation.reason}"
     if installation.function_health:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.model.cloud_provider.cluster_group import GroupUsage
 from shared.model.cloud_provider.node_class_findings import NodeClassAnswers
 from shared.model.cloud_provider.zonal_shift import ZonalShift
 from shared.model.ec2.account import SecurityGroup, Subnet
@@ -196,6 +197,8 @@ class StackFacts(msgspec.Struct, frozen=True, kw_only=True):
     """None if no topic is configured, so that no cost notification is sent."""
     zonal_shifts: tuple[ZonalShift, ...] | ReadFailure | None = None
     """The shifts that ARC applies; None: zonal shift is not enabled for the cluster, or the setting is off."""
+    group_usage: GroupUsage | None = None
+    """What the clusters of its group use; None without a group."""
 
     @property
     def settings(self) -> Settings | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from cli.facts.cluster import query_or_unseen
+from cli.facts.cluster_group import read_group_of
 from cli.facts.model import (
     INVOCATION_WINDOW,
     EventRule,
@@ -54,7 +55,7 @@ def read_stack(clients: Clients, name: str, now: datetime) -> StackFacts | None:
         "rules": lambda resources: tuple(_read_rules(clients, resources)),
         "catalog_times": lambda resources: _read_catalog_times(clients, resources),
     }
-    parts = {
+    parts: dict[str, Any] = {
         part: resources if isinstance(resources, ReadFailure) else query_or_unseen(partial(read_part, resources))
         for part, read_part in readers.items()
     }
@@ -66,6 +67,7 @@ def read_stack(clients: Clients, name: str, now: datetime) -> StackFacts | None:
         stack,
         topic=query_or_unseen(lambda: _read_topic(clients, stack.settings)),
         zonal_shifts=query_or_unseen(lambda: _read_zonal_shifts(clients, stack.settings)),
+        group_usage=read_group_of(clients, stack.settings),
     )
 
 

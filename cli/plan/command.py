@@ -1,6 +1,7 @@
 """`joiner plan`: what Joiner would do for the pending pods."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from cli.facts.cluster_group import read_group
 from cli.inputs.environment import read_environment_settings
 from cli.plan.pod_page import render_pod_verdict
 from cli.plan.pod_verdict import build_verdict_document, explain_pod
@@ -141,6 +143,8 @@ def read_input_with_features(args: argparse.Namespace, source: str) -> PlanningI
         cluster = apply_feature_gates(planning_input.cluster, settings.feature_gates, settings.scheduler_config)
     except ValueError as error:
         raise InputError(f"$FEATURE_GATES or $SCHEDULER_CONFIG: {error}") from None
+    if settings.group:
+        cluster = replace(cluster, group_usage=read_group(settings, os.environ.get("JOINER_GROUP_MEMBER", "")))
     return replace(planning_input, cluster=cluster)
 
 

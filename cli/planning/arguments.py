@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, get_args
 
 from cli.inputs.files import add_filename
-from shared.settings import MinValuesPolicy, PodNominations, PreferencePolicy
+from shared.settings_text import MinValuesPolicy, PodNominations, PreferencePolicy
 
 OutputFormat = Literal["table", "json", "yaml"]
 ACCOUNT_SOURCE: Final = "aws"

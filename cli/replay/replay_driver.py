@@ -151,4 +151,5 @@ def _apply_changes(cluster: ClusterSnapshot, changes: ObservedChanges) -> Cluste
         node_claims=tuple(claim for _, claim in sorted(claims.items())),
         unavailable=cluster.unavailable if changes.unavailable is None else changes.unavailable,
         launch_groups=changes.launch_groups,
+        group_usage=changes.group_usage or cluster.group_usage,
     )

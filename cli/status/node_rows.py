@@ -14,7 +14,8 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from shared.model.core.metadata import is_condition_true
 from shared.model.core.resources import CPU, MEMORY
 from shared.model.decisions.disruption_verdict import BlockedVerdict
-from shared.settings import Settings, parse_disruption_pauses
+from shared.model.karpenter.pause import parse_disruption_pauses
+from shared.settings import Settings
 from shared.state.cluster_state import ClusterState
 from shared.state.pauses import ActivePause, list_active_pauses
 from shared.state.state_node import StateNode

@@ -19,7 +19,8 @@ from infra.functions import bundling
 from infra.network.network import Network
 from infra.settings.per_function import parse_log_levels
 from infra.settings.settings import StackOptions
-from shared.settings import LogLevel, Settings
+from shared.settings import Settings
+from shared.settings_text import LogLevel
 
 LIVE_ALIAS: Final = "live"
 """The alias that schedules, queues and CloudFormation invoke."""

@@ -16,10 +16,12 @@ from constructs import Construct
 from infra.functions.functions import INSTALLER_SPEC, Functions
 from infra.iam.cache_grants import DECIDING_FUNCTIONS, build_cache_grants
 from infra.iam.commitment_grants import build_commitment_grants
+from infra.iam.group_grants import build_group_grants
 from infra.iam.key_grants import build_key_grants
 from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Conditions, Grant
+from infra.iam.report_grants import build_report_grants
 from infra.iam.trace_grants import build_trace_grants
 from infra.iam.zonal_shift_grants import build_zonal_shift_grants, format_cluster_arn
 from infra.settings.settings import StackOptions
@@ -103,7 +105,7 @@ class FunctionPolicies(Construct):
             "catalog": [
                 *self._build_catalog_grants(options.ssm_parameters),
                 *build_commitment_grants(options.commitments, options.commitments_role),
-                *_build_report_grants(options.report_topic),
+                *build_report_grants(options.report_topic),
             ],
         }
         grants_by_function = {
@@ -113,7 +115,8 @@ class FunctionPolicies(Construct):
         grants_by_function[INSTALLER_SPEC.name] = [self._build_find_cluster_grant()]
         for name, grants in grants_by_function.items():
             network_grants = build_interface_grants() if options.network != "public" else []
-            for grant in (*grants, *network_grants, *(build_trace_grants() if options.tracing == "on" else [])):
+            trace_grants = build_trace_grants() if options.tracing == "on" else []
+            for grant in (*grants, *network_grants, *trace_grants, *build_group_grants(options, name)):
                 grant.add_to_role(functions.get_role(name))
 
     def _build_launch_grants(self) -> list[Grant]:
@@ -286,10 +289,6 @@ class FunctionPolicies(Construct):
 
 def _format_ec2_arn(kind: str, *, account: str = "*") -> str:
     return f"arn:{cdk.Aws.PARTITION}:ec2:{cdk.Aws.REGION}:{account}:{kind}/*"
-
-
-def _build_report_grants(topic: str) -> list[Grant]:
-    return [Grant(sid="PublishCostReports", actions=("sns:Publish",), resources=(topic,))] if topic else []
 
 
 def _build_region_condition() -> Conditions:

@@ -80,7 +80,7 @@ class Alarms(Construct):
             price_age_limit = cdk.Duration.hours(options.price_age_alarm_hours).to_seconds()
             description = "Decisions use old prices. See the log of `catalog`."
             self._add_reported_alarm("PriceAgeSeconds", description, periods=3, threshold=price_age_limit)
-        if options.limit_usd_per_hour or options.monthly_budget_usd:
+        if options.limit_usd_per_hour or options.monthly_budget_usd or options.group:
             self._add_reported_alarm(
                 "MoneyUsedPercent",
                 "80 % of a limit in USD per hour, or of the monthly budget, is used. Run `joiner status`.",

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from shared.settings import LOG_LEVELS, LogLevel
-from shared.settings_text import split_list
+from shared.settings_text import LOG_LEVELS, LogLevel, split_list
 
 SCHEDULED_FUNCTIONS: Final = ("provision", "lifecycle", "disrupt")
 FUNCTION_NAMES: Final = (*SCHEDULED_FUNCTIONS, "interrupt", "catalog", "watch", "installer")

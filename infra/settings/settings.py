@@ -11,8 +11,8 @@ import msgspec
 
 from infra.settings import per_function
 from infra.settings.stack_tags import parse_stack_tags
-from shared.settings import ChosenSettings, Mode
-from shared.settings_text import TextForm, TopicArn
+from shared.settings import ChosenSettings
+from shared.settings_text import Mode, TextForm, TopicArn
 
 _ID_PATTERN: Final = r"^({}-[0-9a-f]{{8}}([0-9a-f]{{9}})?)?\Z"
 SecurityGroupId: TypeAlias = Annotated[

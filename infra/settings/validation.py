@@ -29,6 +29,7 @@ def find_option_errors(options: StackOptions) -> Iterator[str]:
         lambda: _check_windows(options),
         lambda: _check_keys(options),
         lambda: _check_commitments_role(options),
+        lambda: _check_group(options),
         lambda: check_scheduler_config(options.scheduler_config),
         lambda: check_budgets(options.disruption_budgets),
         lambda: check_time_zone(options.disruption_time_zone),
@@ -74,6 +75,25 @@ def _check_commitments_role(options: StackOptions) -> None:
         raise ValueError(
             "commitments-external-id is set, but commitments-role is not: set commitments-role, or neither"
         )
+
+
+def _check_group(options: StackOptions) -> None:
+    values = {
+        "group": options.group,
+        "group-limit-usd-per-hour": options.group_limit_usd_per_hour,
+        "group-table": options.group_table,
+    }
+    missing_names = [name for name, value in values.items() if not value]
+    if 0 < len(missing_names) < len(values):
+        given_names = [name for name in values if name not in missing_names]
+        text = f"{' and '.join(given_names)} without {' and '.join(missing_names)}"
+        raise ValueError(f"{text}: set all three, or none")
+    if not options.group or options.network != "isolated" or not options.region:
+        return
+    region = options.group_table.split(":")[3]
+    if region != options.region:
+        reason = f"functions in an isolated network reach only tables in {options.region}"
+        raise ValueError(f"group-table is in {region}: {reason}")
 
 
 def _check_price_age(options: StackOptions) -> None:

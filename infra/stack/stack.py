@@ -137,6 +137,7 @@ def _build_settings(options: StackOptions, state: State, queues: Queues, node_ro
         region=cdk.Aws.REGION,
         table_name=state.table.table_name,
         bucket_name=state.bucket.bucket_name,
+        group_member=f"{cdk.Aws.ACCOUNT_ID}/{cdk.Aws.REGION}/{options.cluster}" if options.group else "",
         queue_prefix=queues.prefix,
         instance_profile=node_role.profile.ref,
         cluster_arn="" if options.zonal_shift == "off" else format_cluster_arn(options.cluster),

@@ -107,6 +107,15 @@ class DynamoTable:
         }
 
 
+def get_table_region(table_arn: str) -> str:
+    """Return the region of a table.
+
+    >>> get_table_region("arn:aws:dynamodb:us-east-1:123456789012:table/joiner-groups")
+    'us-east-1'
+    """
+    return table_arn.split(":")[3]
+
+
 def build_item(row: TableRow) -> dict[str, Any]:
     """Convert *row* to DynamoDB's typed JSON."""
     item = {**_build_key(row.kind, row.name), "version": {"N": str(row.version)}, "body": {"S": row.body}}

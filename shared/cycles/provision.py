@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from shared.apply.executor import apply_actions
 from shared.cycles.interactions.dry_runs import run_dry_runs
 from shared.cycles.setup.decision_driver import DecisionDriver
+from shared.cycles.setup.group_usage import publish_group_usage
 from shared.cycles.setup.options_from_settings import (
     build_budget_policy,
     build_launch_policy,
@@ -57,7 +58,10 @@ def run_provision(world: World, trigger: str) -> CycleReport:
     def run_cycle(fence: FencingToken) -> CycleReport:
         pending_snapshot = take_planning_trigger_snapshot(world)
         if not explain_provisioning_need(ClusterState(pending_snapshot)):
-            return CycleReport(cluster=pending_snapshot, counts=count_pending_pods(Placement()))
+            group_problems = publish_group_usage(world) if world.settings.group else ()
+            return CycleReport(
+                cluster=pending_snapshot, counts=count_pending_pods(Placement()), problems=group_problems
+            )
         cluster = take_planning_snapshot(world, PLANNING_REQUEST)
         problems: list[Problem] = []
         command_states = tuple(read_commands(world, problems).values())

@@ -36,6 +36,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     bucket: Bucket
     clock: Callable[[], datetime]
     """Current time, timezone-aware UTC; the trigger provides it."""
+    group_table: Table | None = None
+    """The table that the clusters of a group share; None: the cluster has no group."""
     savings_plans: SavingsPlansService | None = None
     """None: the Savings Plans of the account are not read."""
     zonal_shifts: ZonalShiftService | None = None

@@ -16,7 +16,7 @@ import msgspec
 from aws_lambda_powertools.logging import Logger
 
 from shared.ports.world import World
-from shared.settings import LOG_LEVELS
+from shared.settings_text import LOG_LEVELS
 
 SERVICE: Final = "joiner"
 LineLevel: TypeAlias = Literal["INFO", "WARNING", "ERROR"]

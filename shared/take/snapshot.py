@@ -24,6 +24,7 @@ from shared.state.zones.zonal_shifts import close_shifted_zones
 from shared.store.catalog import CATALOG_PREFIX, iterate_newest_catalog_keys
 from shared.store.catalog_format import decode_catalog
 from shared.store.launch_groups import read_launch_groups
+from shared.store.limits.cluster_group import read_group_usage
 from shared.store.offerings.offering_history import read_offering_history
 from shared.store.offerings.unavailable_offerings import read_unavailable_offerings
 from shared.store.zonal_shifts import read_zonal_shifts
@@ -52,10 +53,12 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Read only if the setting spot-history is on."""
     zonal_shifts: bool = False
     """Read only if the setting zonal-shift is not off; also read with *unavailable*."""
+    group_usage: bool = False
+    """Read only if the cluster has a group."""
 
 
 PLANNING_REQUEST: Final = SnapshotRequest(
-    catalog=True, facts=True, unavailable=True, launch_groups=True, offering_history=True
+    catalog=True, facts=True, unavailable=True, launch_groups=True, offering_history=True, group_usage=True
 )
 """For decisions about nodes: everything except the EC2 view of the instances."""
 FULL_REQUEST: Final = msgspec.structs.replace(PLANNING_REQUEST, instances=True)
@@ -219,6 +222,8 @@ def _read_table_parts(world: World, request: SnapshotRequest, now: datetime, pro
         parts["offering_history"] = read_offering_history(world.table, problems)
     if (request.zonal_shifts or request.unavailable) and world.zonal_shifts is not None:
         parts["zonal_shifts"] = _read_zonal_shifts(world, world.zonal_shifts, now, problems)
+    if request.group_usage and world.settings.group:
+        parts["group_usage"] = read_group_usage(world)
     return parts
 
 

@@ -40,17 +40,8 @@ from sim.iam.service_requests import build_address_request, build_key_requests
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 
 AWS_PORTS: Final = (
-    "ec2",
-    "parameters",
-    "prices",
-    "eks",
-    "mailbox",
-    "table",
-    "bucket",
-    "topic",
-    "savings_plans",
-    "zonal_shifts",
-    "payer",
+    *("ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic"),
+    *("savings_plans", "zonal_shifts", "payer", "group_table"),
 )
 LAUNCHING_FUNCTION: Final = "provision"
 _MAX_CACHED_DECISIONS: Final = 20_000

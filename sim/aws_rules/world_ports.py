@@ -111,6 +111,7 @@ class RequestChecks:
                 external_id=settings.commitments_external_id,
                 cluster=settings.cluster_name,
             ),
+            "group_table": DynamoTable(clients, settings.group_table),
         }
 
     def _check_log_lines(self, emit: Callable[[str], None], function: str) -> Callable[[str], None]:

@@ -20,6 +20,7 @@ from shared.model.ec2.types import Tags
 from shared.settings import Settings
 from sim.cloud.cloud import Cloud
 from sim.iam.patterns_and_variables import IamRequest, build_context
+from sim.iam.tag_condition_keys import build_request_tag_keys, build_resource_tag_keys
 
 LAUNCH_ACTIONS: Final = ("ec2:CreateFleet", "ec2:RunInstances")
 """The actions that a fleet needs on all resources that it creates or uses.
@@ -105,6 +106,8 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
                 ),
             ),
             "payer.describe_commitments": lambda _: (self._build_assume_role_request(),),
+            "group_table.read": lambda kind: (self._build_group_request("dynamodb:GetItem", kind),),
+            "group_table.write": lambda kind: (self._build_group_request("dynamodb:PutItem", kind),),
             "topic.publish": lambda _: (self._build_request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda argument: (self._build_request("s3:GetObject", f"{self._bucket}/{argument}"),),
             "bucket.list_keys": lambda argument: (
@@ -157,6 +160,12 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
         actions = ACTIONS_BY_TABLE_CALL.get(call, ("dynamodb:PutItem", *condition_check))
         table = self._build_arn("dynamodb", f"table/{self.settings.table_name}")
         return tuple(self._build_request(action, table) for action in actions)
+
+    def _build_group_request(self, action: str, kind: str) -> IamRequest:
+        """Return the request for the table of the group; the kind of a row is its partition key."""
+        table = self.settings.group_table
+        context_keys = {"aws:RequestedRegion": table.split(":")[3], "dynamodb:LeadingKeys": (kind,)}
+        return self._build_request(action, table, context_keys)
 
     def _build_parameter_requests(self, name: str) -> tuple[IamRequest, ...]:
         account = "" if name.startswith(PUBLIC_PARAMETER_PREFIX) else self.number
@@ -275,9 +284,8 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
         return requests
 
     def _build_pass_role_request(self, profile: str) -> IamRequest:
-        return self._build_request(
-            "iam:PassRole", self.get_role_arn(profile), {"iam:PassedToService": "ec2.amazonaws.com"}
-        )
+        service_keys = {"iam:PassedToService": "ec2.amazonaws.com"}
+        return self._build_request("iam:PassRole", self.get_role_arn(profile), service_keys)
 
     def _build_probe_requests(self, probe: DryRunRequest) -> tuple[IamRequest, ...]:
         """Return the requests of a launch whose template is inline, and of a fleet whose template does not exist."""
@@ -290,13 +298,3 @@ class PortRequestBuilder(msgspec.Struct, frozen=True, kw_only=True):
             *used,
             *self._build_launch_requests(template.tags, template),
         )
-
-
-def build_request_tag_keys(tags: Tags) -> dict[str, str | Iterable[str]]:
-    """Return the condition keys of tags that the request writes."""
-    return {f"aws:RequestTag/{key}": value for key, value in tags} | {"aws:TagKeys": tuple(key for key, _ in tags)}
-
-
-def build_resource_tag_keys(tags: Tags) -> dict[str, str | Iterable[str]]:
-    """Return the condition keys of tags that the resource has."""
-    return {f"{name}:ResourceTag/{key}": value for name in ("aws", "ec2") for key, value in tags}

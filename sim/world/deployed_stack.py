@@ -57,6 +57,8 @@ class DeployedStack(ABC):
         self.table, self.bucket = MemoryTable(), JournalingBucket(self._handle_journal_entry)
         self.topic = MemoryTopic()
         """Receives cost notifications, if `report-topic` names a topic."""
+        self.group_table = MemoryTable()
+        """The table of the group of clusters, if the setting `group` is used; several worlds can share one."""
         self.log_lines: list[str] = []
         """Log lines of the functions, oldest first."""
         self.request_checks = RequestChecks()
@@ -103,6 +105,7 @@ class DeployedStack(ABC):
             table=self.table,
             bucket=self.bucket,
             clock=self.cloud.clock.get_time,
+            group_table=self.group_table if settings.group else None,
             savings_plans=CloudSavingsPlans(self.cloud) if settings.commitments == "account" else None,
             zonal_shifts=CloudZonalShift(self.cloud) if settings.zonal_shift != "off" else None,
             payer=CloudPayerAccount(self.cloud) if settings.commitments_role else None,

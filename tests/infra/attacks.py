@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from sim.iam.patterns_and_variables import IamRequest, build_context
-from sim.iam.port_call_requests import build_request_tag_keys, build_resource_tag_keys
+from sim.iam.tag_condition_keys import build_request_tag_keys, build_resource_tag_keys
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 
 REGION: Final = "us-east-1"

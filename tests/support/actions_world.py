@@ -52,6 +52,7 @@ class Outside:
         self.cloud = Cloud(self.clock)
         self.api = ApiServer(self.clock)
         self.table, self.bucket, self.post = MemoryTable(), MemoryBucket(), Post()
+        self.group_table = MemoryTable()
         self.lines: list[str] = []
         self.calls: list[PortCall] = []
 
@@ -74,6 +75,7 @@ class Outside:
             table=self.table,
             bucket=self.bucket,
             clock=self.clock.get_time,
+            group_table=self.group_table if self._settings.group else None,
             emit=self.lines.append,
             name=name,
         )

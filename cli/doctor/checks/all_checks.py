@@ -71,6 +71,7 @@ CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             installation.check_catalog,
             price_source.check_price_source,
             report_topic.check_report_topic,
+            installation.check_group,
         ),
     ),
     ("leaks", (leaks.check_leaks, leaks.check_launch_templates)),

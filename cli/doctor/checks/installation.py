@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from cli.doctor.checks.finding import CheckReporter, CheckResult
+from cli.facts.cluster_group import describe_group
 from cli.facts.mode import describe_mode
 from cli.facts.model import (
     INVOCATION_WINDOW,
@@ -16,6 +17,7 @@ from cli.facts.model import (
     ReadFailure,
     StackFacts,
 )
+from shared.model.cloud_provider.cluster_group import describe_different_settings
 from shared.model.core.formatting import format_count, format_elapsed
 
 PRICES_STALE_AFTER: Final = timedelta(hours=24)
@@ -247,3 +249,24 @@ def _check_missing_catalog(facts: DoctorFacts) -> Iterator[CheckResult]:
         yield check.fail(
             "no catalog: nodes cannot be launched", "check the log of `catalog`, which builds a catalog every hour"
         )
+
+
+def check_group(facts: DoctorFacts) -> Iterator[CheckResult]:
+    """Check that the group can be read, that its clusters agree about it, and that none of them is silent."""
+    usage = facts.stack.group_usage if facts.stack is not None else None
+    if usage is None:
+        return
+    check, (_, text) = CheckReporter("group"), describe_group(usage, facts.now)
+    if usage.read_error:
+        yield check.fail(text, "check that group-table exists and that you and `provision` may read it")
+        return
+    silent = [member for member, entry in usage.entries if entry.is_silent(facts.now)]
+    if silent:
+        command = f"joiner group forget {silent[0]} --group {usage.group} --table ARN"
+        yield check.warn(text, f"run doctor for the silent cluster, or, if it is gone: {command}")
+    elif describe_different_settings(usage.entries):
+        yield check.warn(text, "use the same group-limit-usd-per-hour and money-limit-prices in all clusters")
+    elif usage.used >= usage.limit:
+        yield check.warn(text, "no cluster of the group launches nodes: increase group-limit-usd-per-hour")
+    else:
+        yield check.accept(text)

@@ -18,21 +18,24 @@ from shared.ports.storage import FencingToken
 from shared.ports.world import World
 from shared.report.journal.replay_inputs import without_user_data
 from shared.report.journal.snapshot_digest import strip_unread_annotations
-from shared.store.limit_reservations import read_limit_reservations, try_write_reservations
+from shared.store.limits.cluster_group import read_group_usage, try_write_amount
+from shared.store.limits.limit_reservations import read_limit_reservations, try_write_reservations
 from shared.store.subnet_addresses import read_free_addresses
 from shared.take.snapshot import refresh_snapshot
 
 
 def observe_launches(world: World, cluster: ClusterSnapshot) -> LaunchObservation:
-    """Read the limit reservations, then the claims, then the free addresses if claims are waiting for a launch.
+    """Read the group, the limit reservations, the claims, and the free addresses if claims are waiting for a launch.
 
-    In this order a claim that has left the reservations is among the claims that were read.
+    In this order a claim that has left the reservations is among the claims that were read, and a reservation that
+    another function made before it wrote the entry of the group is among the reservations that were read.
 
     Raises:
         Fault: one of them could not be read.
     """
+    group_usage = read_group_usage(world)
     reservations = read_limit_reservations(world, cluster)
-    current = refresh_snapshot(world, cluster)
+    current = replace(refresh_snapshot(world, cluster), group_usage=group_usage)
     addresses = read_free_addresses(world) if has_pending_launches(current) else None
     return LaunchObservation(cluster=current, reservations=reservations, addresses=addresses)
 
@@ -43,9 +46,10 @@ def has_pending_launches(cluster: ClusterSnapshot) -> bool:
 
 
 def write_limit_reservations(request: ReserveLimits, world: World, fence: FencingToken | None) -> LimitConflicts:
-    """Write the limit reservations; return the launches whose limits another function reserved first.
+    """Write the limit reservations; return the launches whose limits another function or cluster reserved first.
 
-    These are the limits of their NodePool and of the cluster.
+    These are the limits of their NodePool, of the cluster and of its group. The entry of the group is written last: it
+    contains the reservations.
 
     Raises:
         Fault: the table did not respond; nothing was launched.
@@ -55,12 +59,21 @@ def write_limit_reservations(request: ReserveLimits, world: World, fence: Fencin
     conflicting_scopes = {
         book.pool for book in request.limit_reservations if not try_write_reservations(book, world, fence)
     }
-    group_names = (
+    group_names = {
         launch.group.name
         for launch in request.launches
         if conflicting_scopes.intersection(list_launch_scopes(get_node_pool_name(launch.group.request)))
-    )
+    }
+    launched_names = {launch.group.name for launch in request.launches} - group_names
+    if world.settings.group and not _reserve_group(request, world, is_launch=bool(launched_names)):
+        group_names |= launched_names
     return LimitConflicts(launch_groups=tuple(sorted(group_names)))
+
+
+def _reserve_group(request: ReserveLimits, world: World, *, is_launch: bool) -> bool:
+    """Write what the cluster uses of the limit of its group; return whether launches may be sent."""
+    amount = request.group_amount
+    return amount is not None and try_write_amount(world, amount, is_launch=is_launch)
 
 
 def build_observed_changes(before: ClusterSnapshot, observation: LaunchObservation) -> ObservedChanges:
@@ -76,6 +89,7 @@ def build_observed_changes(before: ClusterSnapshot, observation: LaunchObservati
         launch_groups=tuple(_select_counted_groups(observation)),
         books=observation.reservations,
         addresses=observation.addresses,
+        group_usage=cluster.group_usage,
     )
 
 

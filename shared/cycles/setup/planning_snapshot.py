@@ -40,4 +40,4 @@ def take_planning_snapshot(world: World, request: SnapshotRequest) -> ClusterSna
     return apply_feature_gates(cluster, world.settings.feature_gates, world.settings.scheduler_config)
 
 
-VALIDATION_REQUEST: Final = SnapshotRequest(catalog=True, unavailable=True, offering_history=True)
+VALIDATION_REQUEST: Final = SnapshotRequest(catalog=True, unavailable=True, offering_history=True, group_usage=True)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from shared.decide.launch.money.limit_prices import LimitPrices, find_limit_prices
+from shared.decide.launch.money.limit_prices import LimitPrices, apply_group, find_limit_prices
 from shared.decide.scheduling.constraints.pod_validation import validate_pod
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
@@ -63,8 +63,10 @@ class SchedulingProblem:
         """Use `build_problem` instead."""
         self.cluster: ClusterSnapshot = cluster_state.planning_snapshot
         restricted_queue = restrict_to_shares(queue, staying_nodes, self.cluster)
-        self.queue, self.staying_nodes, self.options = restricted_queue.pods, staying_nodes, options
+        self.queue, self.staying_nodes = restricted_queue.pods, staying_nodes
         self.share_note_by_pod = restricted_queue.note_by_pod
+        money = apply_group(options.money, cluster_state.snapshot)
+        self.options = options if money is options.money else replace(options, money=money)
         self.volumes: VolumeTopology = build_volume_topology(self.cluster)
         self.pod_shapes, self.errors_by_pod = _split_by_validity(self.queue, self.volumes, by_priority=by_priority)
         self.axes: Axes = _build_axes(self.cluster, self.pod_shapes)
@@ -132,7 +134,7 @@ class SchedulingProblem:
             self._type_indexes,
             self._templates[3],
             self._limit_prices,
-            self.options.money.cluster_limit,
+            self.options.money.effective_limit,
         )
 
     def compute_share_usages(self) -> dict[str, ShareUsage]:

@@ -36,6 +36,10 @@ class LaunchGroup(msgspec.Struct, frozen=True, kw_only=True):
         index = self.claims.index(claim.name)
         return index >= len(self.uids) or self.uids[index] == claim.meta.uid
 
+    def list_served_claims(self) -> tuple[str, ...]:
+        """Return the claims that got an instance from EC2: the first ones, one per instance."""
+        return self.claims[: len(self.result.instances)] if self.result is not None else ()
+
 
 def get_node_pool_name(request: FleetRequest) -> str:
     """Return the NodePool that *request* is for, from its tag."""

@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from shared.model.cloud_provider.cluster_group import GroupUsage
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cloud_provider.limit_reservation import LimitReservations
@@ -36,6 +37,7 @@ class ObservedChanges(_Answer, frozen=True, kw_only=True, omit_defaults=True, ta
     launch_groups: tuple[LaunchGroup, ...] = ()
     books: tuple[LimitReservations, ...] = ()
     addresses: SubnetAddresses | None = None
+    group_usage: GroupUsage | None = None
 
 
 class LimitConflicts(_Answer, frozen=True, kw_only=True, omit_defaults=True, tag="LimitConflicts"):

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from shared.model.cloud_provider.cluster_group import GroupAmount
 from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.decisions.action import Action, LaunchInstances
 from shared.model.decisions.command import CommandState
@@ -42,10 +43,12 @@ class ObserveLaunches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReserveLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Reserve the limits of NodePools for *launches*; the answer is `LimitConflicts`."""
+    """Reserve the limits of NodePools, and of the group, for *launches*; the answer is `LimitConflicts`."""
 
     limit_reservations: tuple[LimitReservations, ...]
     launches: tuple[LaunchInstances, ...]
+    group_amount: GroupAmount | None = None
+    """What the cluster then uses of the limit of its group; None: it is not written."""
 
 
 class FindSparedInstances(msgspec.Struct, frozen=True, kw_only=True):

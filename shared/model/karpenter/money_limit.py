@@ -14,6 +14,8 @@ from shared.model.karpenter.node_pool import NodePool
 
 CLUSTER_SCOPE: Final = "*"
 """The name of the cluster among the names of NodePools with limits."""
+GROUP_SCOPE_PREFIX: Final = "group/"
+"""Before the name of a group of clusters, where limits of NodePools are listed as well: their names have no slash."""
 MICRO_USD: Final = 1_000_000
 """Millionths of a USD in a USD."""
 _MAX_USD_PER_HOUR: Final = 1e6
@@ -21,8 +23,22 @@ LimitPriceKind: TypeAlias = Literal["marginal", "list"]
 
 
 def format_scope(scope: str) -> str:
-    """Return the name of what a limit applies to: of a NodePool, or of the cluster."""
+    """Return the name of what a limit applies to: of a NodePool, of the cluster, or of its group."""
+    if scope.startswith(GROUP_SCOPE_PREFIX):
+        return f"group {scope.removeprefix(GROUP_SCOPE_PREFIX)}"
     return "the cluster" if scope == CLUSTER_SCOPE else f"NodePool {scope}"
+
+
+class GroupShare(msgspec.Struct, frozen=True, kw_only=True):
+    """What a group of clusters leaves to one of its clusters, in millionths of a USD per hour."""
+
+    group: str
+    limit: int
+    """The limit of all clusters together."""
+    available: int
+    """What this cluster may use at most, with what it uses already."""
+    waiting_reason: str = ""
+    """Why nothing is available for now; "" if the other clusters use what is not available."""
 
 
 class MoneyPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +46,27 @@ class MoneyPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster_limit: int | None = None
     """In millionths of a USD per hour; None: unlimited."""
+    group: GroupShare | None = None
+    """What the group of the cluster leaves to it when a decision is made; None: there is no group."""
     prices: LimitPriceKind = "marginal"
     """`marginal`: the price of the offering; `list`: the on-demand price of the instance type."""
     volume_usd_per_gib_month: float = 0.08
+
+    @property
+    def effective_limit(self) -> int | None:
+        """What the nodes of the cluster may cost: its limit, or what its group leaves; None: unlimited."""
+        limits = [] if self.cluster_limit is None else [self.cluster_limit]
+        return min([*limits, *([] if self.group is None else [self.group.available])], default=None)
+
+    @property
+    def deciding_group(self) -> GroupShare | None:
+        """The group if it leaves less than the limit of the cluster; None if the limit of the cluster decides."""
+        return self.group if self.group is not None and self.group.available == self.effective_limit else None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nothing is available for now, although the other clusters of the group may leave something."""
+        return self.group is not None and bool(self.group.waiting_reason)
 
 
 NO_CLUSTER_LIMIT: Final = MoneyPolicy()

@@ -99,6 +99,18 @@ def parse_pauses_cached(text: str, words: tuple[str, ...]) -> tuple[Pause, ...]:
     return parse_pauses(text, words)
 
 
+def parse_disruption_pauses(text: str) -> tuple[Pause, ...]:
+    """Parse the disruption pauses of a deployment, with the grammar of the annotation joiner.dev/disruption-paused.
+
+    >>> parse_disruption_pauses("drifted in batch until 2026-11-22T09:00:00Z")[0].pools
+    ('batch',)
+
+    Raises:
+        ValueError: *text* does not follow the grammar.
+    """
+    return parse_pauses(text, DISRUPTION_REASONS)
+
+
 def _parse_pause(text: str, words: Collection[str]) -> Pause:
     match = _PAUSE_PATTERN.fullmatch(text)
     if match is None:

@@ -36,6 +36,7 @@ _OBJECT_LIST_FIELDS: Final = tuple(
         "has_surge_drain",
         "offering_history",
         "zonal_shifts",
+        "group_usage",
     )
 )
 """Fields that hold objects with metadata, or EC2 objects.

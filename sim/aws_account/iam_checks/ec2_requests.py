@@ -15,7 +15,8 @@ from sim.aws_http.launch_template_calls import parse_launch_template, parse_run_
 from sim.aws_http.protocol import ApiDict
 from sim.cloud.cloud import Cloud
 from sim.iam.patterns_and_variables import IamRequest, build_context
-from sim.iam.port_call_requests import PortRequestBuilder, build_request_tag_keys
+from sim.iam.port_call_requests import PortRequestBuilder
+from sim.iam.tag_condition_keys import build_request_tag_keys
 
 _RUN_INSTANCES_ACTIONS: Final = frozenset({"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"})
 _RESOURCE_TYPE_BY_PREFIX: Final = {

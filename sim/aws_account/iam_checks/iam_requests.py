@@ -118,9 +118,13 @@ class ApiRequestBuilder:
         if not action_and_tables:
             return (self._build_request(f"dynamodb:{action}", "*"),)
         return tuple(
-            self._build_request(f"dynamodb:{name}", self._build_arn("dynamodb", f"table/{table}"))
+            self._build_request(f"dynamodb:{name}", self._build_table_arn(table), _find_leading_keys(parameters))
             for name, table in action_and_tables
         )
+
+    def _build_table_arn(self, table: str) -> str:
+        """Return the ARN of *table*, which may be an ARN itself."""
+        return table if table.startswith("arn:") else self._build_arn("dynamodb", f"table/{table}")
 
     def _build_cluster_arn(self, parameters: ApiDict) -> str:
         name = parameters.get("name") or parameters.get("clusterName")
@@ -166,3 +170,9 @@ def list_statements(value: Any) -> list[Any]:  # noqa: ANN401 - documents hold a
     """Return the statements of a policy document, which has one statement or a list."""
     statements = value.get("Statement", [])
     return statements if isinstance(statements, list) else [statements]
+
+
+def _find_leading_keys(parameters: ApiDict) -> dict[str, str]:
+    """Return the partition key of a request for one item, as DynamoDB evaluates it in conditions."""
+    item = parameters.get("Key") or parameters.get("Item") or {}
+    return {"dynamodb:LeadingKeys": item["pk"]["S"]} if "pk" in item else {}

@@ -425,3 +425,26 @@ def test_sdk_environment_variables_point_to_the_simulated_account(
     sts = boto3.client("sts")
     assert sts.get_caller_identity()["Account"] == "123456789012"
     sts.close()
+
+
+def test_item_of_a_group_is_reached_by_the_arn_of_its_table_with_a_condition_on_its_key(stage: Stage) -> None:
+    stage.get_client("dynamodb").create_table(
+        TableName="groups",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    arn = "arn:aws:dynamodb:us-east-1:123456789012:table/groups"
+    condition = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["group/g"]}}
+    statement = make_allow_statement("dynamodb:GetItem", "dynamodb:PutItem", resource=arn, Condition=condition)
+    client = get_client_as_role(stage, "dynamodb", statement)
+    item = {"pk": {"S": "group/g"}, "sk": {"S": "usage"}}
+    client.put_item(TableName=arn, Item=item)
+    assert client.get_item(TableName=arn, Key=item)["Item"] == item
+    other_key = item | {"pk": {"S": "group/other"}}
+    for call in (
+        lambda: client.put_item(TableName=arn, Item=other_key),
+        lambda: client.get_item(TableName=arn, Key=other_key),
+        lambda: client.delete_item(TableName=arn, Key=item),
+    ):
+        assert get_error_code(call) == "AccessDeniedException"

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import pytest
 from moto import mock_aws
+from moto.core import DEFAULT_ACCOUNT_ID
 
 from shared.aws.clients import Clients
 from shared.aws.dynamodb import DynamoTable
@@ -180,3 +181,15 @@ def test_missing_table_raises_not_found_instead_of_returning_no_rows(account: Cl
         DynamoTable(account, "missing").list_rows("command")
     with pytest.raises(NotFound):
         DynamoTable(account, "missing").read("command", "a")
+
+
+def test_table_of_a_group_is_named_by_its_arn(account: Clients) -> None:
+    create_table("groups")
+    table = DynamoTable(account, f"arn:aws:dynamodb:us-east-1:{DEFAULT_ACCOUNT_ID}:table/groups")
+    assert table.read("group/g", "usage") is None
+    row = table.write("group/g", "usage", "{}", version=0)
+    assert table.read("group/g", "usage") == row
+    with pytest.raises(Conflict):
+        table.write("group/g", "usage", "{}", version=0)
+    with pytest.raises(NotFound):
+        DynamoTable(account, f"arn:aws:dynamodb:us-east-1:{DEFAULT_ACCOUNT_ID}:table/none").read("group/g", "usage")

@@ -23,7 +23,7 @@ from sim.authorization.template_policies import (
 )
 from sim.iam.patterns_and_variables import IamRequest, build_context
 from sim.iam.policy import AccessDecision, Policy, PolicyStatement, evaluate_policies, parse_statement
-from sim.iam.port_call_requests import build_request_tag_keys, build_resource_tag_keys
+from sim.iam.tag_condition_keys import build_request_tag_keys, build_resource_tag_keys
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID, IntrinsicResolver
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from tests.infra.attacks import (

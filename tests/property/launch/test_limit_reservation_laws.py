@@ -19,7 +19,7 @@ from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy, co
 from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_pool import NodePool
 from shared.ports.world import World
-from shared.store.limit_reservations import read_limit_reservations
+from shared.store.limits.limit_reservations import read_limit_reservations
 from tests.support.actions_world import Outside
 from tests.support.launch_cases import get_time_after, make_claim, make_cluster, write_limit_reservations
 from tests.support.snapshot_decisions import plan_launches
@@ -90,6 +90,24 @@ class Region:
         return sum(len(group.result.instances) for group in self.groups.values() if group.result is not None)
 
 
+def record_instances(actor: str, region: Region) -> Generator[None, None, None]:
+    """Record the instances of the claims of *actor*."""
+    for group in list(region.groups.values()):
+        for name, instance in zip(group.claims, group.result.instances if group.result else (), strict=False):
+            node_claim = region.claims.get(name)
+            if name.startswith(actor) and node_claim is not None and not node_claim.provider_id:
+                labels = (*node_claim.meta.labels, (INSTANCE_TYPE, "m5.xlarge"), (ZONE, "us-east-1b"))
+                launched_fields = {
+                    "provider_id": f"aws:///z/{instance.instance_id}",
+                    "capacity": XLARGE,
+                    "meta": msgspec.structs.replace(
+                        node_claim.meta, labels=tuple(sorted((*labels, (CAPACITY_TYPE, "spot"))))
+                    ),
+                }
+                region.claims[name] = msgspec.structs.replace(node_claim, **launched_fields)
+                yield
+
+
 def run_function(actor: str, counts: list[int], region: Region, world: World) -> Generator[None, None, None]:
     """Make claims and launch them, over and over; after each `yield` others may have been at work, or this one dies."""
     while True:
@@ -111,20 +129,7 @@ def run_function(actor: str, counts: list[int], region: Region, world: World) ->
             if region.groups[group.name].result is None:
                 region.start_instances(group)
             yield
-        for group in list(region.groups.values()):
-            for name, instance in zip(group.claims, group.result.instances if group.result else (), strict=False):
-                node_claim = region.claims.get(name)
-                if name.startswith(actor) and node_claim is not None and not node_claim.provider_id:
-                    labels = (*node_claim.meta.labels, (INSTANCE_TYPE, "m5.xlarge"), (ZONE, "us-east-1b"))
-                    launched_fields = {
-                        "provider_id": f"aws:///z/{instance.instance_id}",
-                        "capacity": XLARGE,
-                        "meta": msgspec.structs.replace(
-                            node_claim.meta, labels=tuple(sorted((*labels, (CAPACITY_TYPE, "spot"))))
-                        ),
-                    }
-                    region.claims[name] = msgspec.structs.replace(node_claim, **launched_fields)
-                    yield
+        yield from record_instances(actor, region)
         for unlaunchable in plan.unlaunchable:
             region.claims.pop(unlaunchable.claim.name, None)
         yield

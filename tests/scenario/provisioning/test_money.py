@@ -9,7 +9,7 @@ from shared.report.costs.cost_ledger import CostLedger
 from shared.report.costs.ledger_store import LEDGER_KEY, read_ledger
 from shared.report.costs.month_costs import ROW_KIND as COSTS_KIND
 from shared.report.costs.node_lifetimes import NodeLifetime
-from shared.store.limit_reservations import ROW_KIND as LEDGER_KIND
+from shared.store.limits.limit_reservations import ROW_KIND as LEDGER_KIND
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.worlds import World, make_deployment, make_node_class, make_node_pool

@@ -66,6 +66,7 @@ def test_all_ports_of_a_world_are_tapped() -> None:
         savings_plans=CloudSavingsPlans(outside.cloud),
         zonal_shifts=CloudZonalShift(outside.cloud),
         payer=CloudPayerAccount(outside.cloud),
+        group_table=outside.table,
     )
     world = tap_world(world, outside.calls.append)
     world.kube.list("/api/v1/nodes")
@@ -86,5 +87,7 @@ def test_all_ports_of_a_world_are_tapped() -> None:
     assert world.zonal_shifts is not None
     with pytest.raises(NotFound):
         world.zonal_shifts.get_zonal_shifts("arn")
+    assert world.group_table is not None
+    world.group_table.list_rows("group/a")
     assert {call.port for call in outside.calls} == set(PORTS)
     assert {call.world_name for call in outside.calls} == {"one"}

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.launch.money.limit_prices import LimitPrices
+from shared.model.cloud_provider.cluster_group import GroupAmount
 from shared.model.cloud_provider.instance_type import InstanceType, Offering
 from shared.model.cloud_provider.launch_group import LaunchGroup, get_node_pool_name
 from shared.model.cloud_provider.limit_reservation import LimitReservation, LimitReservations
@@ -26,6 +27,7 @@ from shared.model.ec2.fleet import FleetRequest
 from shared.model.karpenter.money_limit import (
     CLUSTER_SCOPE,
     NO_CLUSTER_LIMIT,
+    GroupShare,
     MoneyPolicy,
     format_scope,
     has_limits,
@@ -90,6 +92,11 @@ class LimitAccount:
         """Return what is neither used nor reserved of the limit in USD per hour, in millionths; at least 0."""
         reserved = sum(capacity[USD_PER_HOUR] for capacity in self._list_reserved(set()).values())
         return max(0, self.limits.get(USD_PER_HOUR, 0) - self._usage[USD_PER_HOUR] - reserved)
+
+    def compute_committed_usd(self) -> int:
+        """Return what is used or reserved, with new reservations, in millionths of a USD per hour."""
+        reserved_by_claim = self._list_reserved(set())
+        return self._usage[USD_PER_HOUR] + sum(capacity[USD_PER_HOUR] for capacity in reserved_by_claim.values())
 
     def add_reservation(self, group: str, claims: Iterable[str], max_capacity: Resources) -> None:
         """Record the reservation of one launch group."""
@@ -182,8 +189,8 @@ def build_limit_accounts(
     limits_by_scope: dict[str, Mapping[str, int]] = {
         pool.name: list_limits(pool) for pool in cluster_state.snapshot.node_pools if has_limits(pool)
     }
-    if money.cluster_limit is not None:
-        limits_by_scope[CLUSTER_SCOPE] = {USD_PER_HOUR: money.cluster_limit}
+    if money.effective_limit is not None:
+        limits_by_scope[CLUSTER_SCOPE] = {USD_PER_HOUR: money.effective_limit}
     return {
         scope: LimitAccount(
             limits, reservations_by_scope.get(scope, LimitReservations(pool=scope)), cluster_state, limit_prices
@@ -192,19 +199,47 @@ def build_limit_accounts(
     }
 
 
-def describe_exceeded_limit(account: LimitAccount, resource_name: str, max_capacity: Resources) -> str:
-    """Return why a launch that would exceed the limit of *resource_name* is refused, with the fix for USD."""
+def describe_exceeded_limit(
+    account: LimitAccount, resource_name: str, max_capacity: Resources, group: GroupShare | None = None
+) -> str:
+    """Return why a launch that would exceed the limit of *resource_name* is refused, with the fix for USD.
+
+    *group* is the group of the cluster, if it decides about the limit of the cluster.
+    """
     scope = format_scope(account.pool)
     if resource_name != USD_PER_HOUR:
         return f"{scope} would exceed its limit of {resource_name}"
+    is_group_limit = group is not None and account.pool == CLUSTER_SCOPE
+    if group is not None and is_group_limit and group.waiting_reason:
+        return f"{group.waiting_reason}; until then, no node is launched"
     limit, price, remaining = (
         format_amount(USD_PER_HOUR, amount)
-        for amount in (account.limits[USD_PER_HOUR], max_capacity[USD_PER_HOUR], account.compute_remaining_usd())
+        for amount in (
+            group.limit if group is not None and is_group_limit else account.limits[USD_PER_HOUR],
+            max_capacity[USD_PER_HOUR],
+            account.compute_remaining_usd(),
+        )
     )
     fix = "limit-usd-per-hour" if account.pool == CLUSTER_SCOPE else LIMIT_USD
+    if group is not None and is_group_limit:
+        scope, fix = f"group {group.group}", "group-limit-usd-per-hour"
     return (
         f"{scope} would exceed its limit of {limit}: a node costs up to {price}, {remaining} is left; "
         f"to fix: raise {fix}"
+    )
+
+
+def find_group_amount(cluster: ClusterSnapshot, accounts: Mapping[str, LimitAccount]) -> GroupAmount | None:
+    """Return what the cluster uses and reserves of the limit of its group.
+
+    Return None if that cannot be written, or is not known: without NodeClaims or prices, the last amount still counts.
+    """
+    usage, is_unknown = cluster.group_usage, cluster.catalog is None or cluster.is_unserved("nodeclaims.karpenter.sh")
+    if usage is None or usage.read_error or is_unknown:
+        return None
+    entry = usage.get_entry()
+    return GroupAmount(
+        used=accounts[CLUSTER_SCOPE].compute_committed_usd(), revision=0 if entry is None else entry.revision
     )
 
 

@@ -23,6 +23,7 @@ from shared.decide.launch.fleets.launch_limits import (
     build_limit_accounts,
     compute_maximum,
     describe_exceeded_limit,
+    find_group_amount,
     list_launch_scopes,
 )
 from shared.decide.launch.fleets.offerings import (
@@ -38,7 +39,8 @@ from shared.decide.launch.fleets.subnets import (
     estimate_addresses_per_instance,
     list_exhausted_subnets,
 )
-from shared.decide.launch.money.limit_prices import find_limit_prices
+from shared.decide.launch.money.limit_prices import apply_group, find_limit_prices
+from shared.model.cloud_provider.cluster_group import GroupAmount
 from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
@@ -81,6 +83,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     unlaunchable: tuple[Unlaunchable, ...] = ()
     limit_reservations: tuple[LimitReservations, ...] = ()
     """The rows to write before any launch of their NodePools is sent, sorted by NodePool."""
+    group_amount: GroupAmount | None = None
+    """What the cluster uses with these launches; None: it has no group, or its entries could not be read."""
     trips: tuple[CircuitBreakerTrip, ...] = ()
     """Limits of the circuit breaker that were exceeded, sorted."""
 
@@ -100,10 +104,10 @@ def plan_launches(cluster_state: ClusterState, policy: LaunchPolicy | None = Non
     answered_groups = tuple(
         group
         for group in cluster.launch_groups
-        if any(name in pending_claims and group.is_for(pending_claims[name]) for name in list_served_claims(group))
+        if any(name in pending_claims and group.is_for(pending_claims[name]) for name in group.list_served_claims())
     )
     claim_names_by_group = [(launch.group, launch.group.claims) for launch in repeated]
-    claim_names_by_group += [(group, list_served_claims(group)) for group in answered_groups]
+    claim_names_by_group += [(group, group.list_served_claims()) for group in answered_groups]
     handled_names = {
         name
         for group, names in claim_names_by_group
@@ -118,13 +122,9 @@ def plan_launches(cluster_state: ClusterState, policy: LaunchPolicy | None = Non
         answered_groups=answered_groups,
         unlaunchable=tuple(sorted(planner.unlaunchable, key=lambda unlaunchable_claim: unlaunchable_claim.claim.name)),
         limit_reservations=tuple(book for book in reservations if book is not None),
+        group_amount=find_group_amount(cluster, planner.limit_accounts),
         trips=tuple(sorted(planner.breaker.trips.values())),
     )
-
-
-def list_served_claims(group: LaunchGroup) -> tuple[str, ...]:
-    """Return the claims that got an instance from EC2: the first ones, one per instance."""
-    return group.claims[: len(group.result.instances)] if group.result is not None else ()
 
 
 class _LaunchPlanner:
@@ -134,9 +134,10 @@ class _LaunchPlanner:
         cluster = cluster_state.snapshot
         self.launches: list[LaunchInstances] = []
         self.unlaunchable: list[Unlaunchable] = []
-        self._limit_prices = find_limit_prices(cluster_state, policy.money)
+        self._money = apply_group(policy.money, cluster)
+        self._limit_prices = find_limit_prices(cluster_state, self._money)
         self.limit_accounts = build_limit_accounts(
-            cluster_state, policy.limit_reservations, policy.money, self._limit_prices
+            cluster_state, policy.limit_reservations, self._money, self._limit_prices
         )
         self.breaker = CircuitBreaker(
             cluster.launch_groups, cluster.taken_at, policy.circuit_breaker_limits, cluster.node_pools
@@ -207,8 +208,9 @@ class _LaunchPlanner:
                 continue
             max_capacity = self._compute_worst_case(request_draft)
             allowed, resource_name, can_wait = account.count_within_limits(claims[:count], max_capacity)
-            message = describe_exceeded_limit(account, resource_name, max_capacity)
-            is_final = not can_wait and not (scope == CLUSTER_SCOPE and self._is_static(node_pool))
+            message = describe_exceeded_limit(account, resource_name, max_capacity, self._money.deciding_group)
+            waits = self._money.is_waiting or self._is_static(node_pool)
+            is_final = not can_wait and not (scope == CLUSTER_SCOPE and waits)
             self.unlaunchable.extend(
                 build_unlaunchable(claim, "LimitExceeded", message, final=is_final) for claim in claims[allowed:count]
             )

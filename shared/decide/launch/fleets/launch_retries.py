@@ -72,7 +72,9 @@ def reserve_limits(plan: LaunchPlan, cluster: ClusterSnapshot) -> DecisionProces
     """Reserve the limits of *plan*; return it without new launches that lost a race for their NodePool."""
     written_groups = {group.name for group in cluster.launch_groups}
     new_launches = tuple(launch for launch in plan.launches if launch.group.name not in written_groups)
-    conflicts: LimitConflicts = yield ReserveLimits(limit_reservations=plan.limit_reservations, launches=new_launches)
+    conflicts: LimitConflicts = yield ReserveLimits(
+        limit_reservations=plan.limit_reservations, launches=new_launches, group_amount=plan.group_amount
+    )
     launches = (launch for launch in plan.launches if launch.group.name not in conflicts.launch_groups)
     return replace(plan, launches=tuple(launches))
 

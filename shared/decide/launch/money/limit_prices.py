@@ -15,7 +15,13 @@ from shared.model.core.labels import ON_DEMAND
 from shared.model.core.resources import USD_PER_HOUR, Resources, build_resources
 from shared.model.core.units import HOURS_PER_MONTH
 from shared.model.ec2.launch_template import BlockDevice
-from shared.model.karpenter.money_limit import CLUSTER_SCOPE, MoneyPolicy, convert_to_micro_usd, list_limits
+from shared.model.karpenter.money_limit import (
+    CLUSTER_SCOPE,
+    GROUP_SCOPE_PREFIX,
+    MoneyPolicy,
+    convert_to_micro_usd,
+    list_limits,
+)
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.state.cluster_state import ClusterState
 from shared.state.node_prices import PriceList
@@ -92,7 +98,7 @@ class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a limit in USD per hour is used, in millionths of a USD per hour."""
 
     scope: str
-    """The NodePool, or `CLUSTER_SCOPE`."""
+    """The NodePool, `CLUSTER_SCOPE`, or the group after `GROUP_SCOPE_PREFIX`."""
     used: int
     limit: int
 
@@ -102,9 +108,16 @@ class LimitUsage(msgspec.Struct, frozen=True, kw_only=True):
         return 100 * self.used / self.limit if self.limit else 100.0
 
 
+def apply_group(policy: MoneyPolicy, cluster: ClusterSnapshot) -> MoneyPolicy:
+    """Return *policy* with what the group of *cluster* leaves to it; unchanged without a group."""
+    usage = cluster.group_usage
+    return policy if usage is None else msgspec.structs.replace(policy, group=usage.compute_share(cluster.taken_at))
+
+
 def measure_limit_usage(cluster_state: ClusterState, policy: MoneyPolicy) -> tuple[LimitUsage, ...]:
-    """Return the usage of each limit in USD per hour: of the cluster, then of NodePools by name."""
+    """Return the usage of each limit in USD per hour: of the cluster, of NodePools by name, of the group if known."""
     cluster = cluster_state.snapshot
+    policy = apply_group(policy, cluster)
     limit_prices = find_limit_prices(cluster_state, policy)
     if limit_prices is None:
         return ()
@@ -112,10 +125,15 @@ def measure_limit_usage(cluster_state: ClusterState, policy: MoneyPolicy) -> tup
     for pool in sorted(cluster.node_pools, key=lambda pool: pool.name):
         pool_limits = list_limits(pool)
         limits |= {pool.name: pool_limits[USD_PER_HOUR]} if USD_PER_HOUR in pool_limits else {}
-    return tuple(
+    own_usages = tuple(
         LimitUsage(scope=scope, used=limit_prices.compute_usage(cluster_state.nodes, scope)[USD_PER_HOUR], limit=limit)
         for scope, limit in limits.items()
     )
+    group = cluster.group_usage
+    if group is None or group.read_error:
+        return own_usages
+    used = group.used_by_others + limit_prices.compute_usage(cluster_state.nodes, CLUSTER_SCOPE)[USD_PER_HOUR]
+    return (*own_usages, LimitUsage(scope=f"{GROUP_SCOPE_PREFIX}{group.group}", used=used, limit=group.limit))
 
 
 def compute_limit_usage(state: StateNode, limit_prices: LimitPrices | None) -> Resources:
@@ -132,7 +150,7 @@ def _list_default_devices(node_class: EC2NodeClass) -> tuple[BlockDevice, ...]:
 def find_limit_prices(cluster_state: ClusterState, policy: MoneyPolicy) -> LimitPrices | None:
     """Return the prices if the cluster or one of its NodePools has a limit in USD per hour, else None."""
     cluster = cluster_state.snapshot
-    has_limit = policy.cluster_limit is not None or any(
+    has_limit = policy.effective_limit is not None or any(
         USD_PER_HOUR in list_limits(pool) for pool in cluster.node_pools
     )
     return LimitPrices(cluster, policy, cluster_state.covered_parts) if has_limit else None

@@ -24,14 +24,22 @@ def explain_usd_limits(
     if fitting_types & type_prices.find_types_within(state.requirements, max(0, usd_left)):
         return None
     is_pool_limit = remaining_limits[template.pool.name].get(USD_PER_HOUR) == usd_left
+    group = None if is_pool_limit else options.money.deciding_group
+    if group is not None and group.waiting_reason:
+        return TemplateRefusal(
+            reason="LimitExceeded", message=f"{group.waiting_reason}; until then, no node is launched"
+        )
+    cluster_limit = options.money.cluster_limit if group is None else group.limit
     price, remaining, limit = (
         format_amount(USD_PER_HOUR, amount)
         for amount in (
             type_prices.get_min_price(state.requirements, fitting_types),
             max(0, usd_left),
-            (list_limits(template.pool).get(USD_PER_HOUR) if is_pool_limit else options.money.cluster_limit) or 0,
+            (list_limits(template.pool).get(USD_PER_HOUR) if is_pool_limit else cluster_limit) or 0,
         )
     )
     scope, fix = ("its limit", LIMIT_USD) if is_pool_limit else ("the limit of the cluster", "limit-usd-per-hour")
+    if group is not None:
+        scope, fix = f"the limit of group {group.group}", "group-limit-usd-per-hour"
     message = f"a node costs at least {price}, {remaining} is left of {scope} of {limit}: increase {fix}"
     return TemplateRefusal(reason="LimitExceeded", message=message)

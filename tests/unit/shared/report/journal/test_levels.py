@@ -10,7 +10,7 @@ from shared.model.decisions.action import EvictPod
 from shared.production_world import write_to_stdout
 from shared.report.journal.journal import ActionResult, DecisionNote, JournalEntry, record_entry
 from shared.report.metrics.emf import emit_metrics
-from shared.settings import LOG_LEVELS
+from shared.settings_text import LOG_LEVELS
 from sim.time.virtual_clock import DEFAULT_START_TIME
 from tests.support.actions_world import Outside
 

@@ -11,7 +11,7 @@ from shared.model.cloud_provider.limit_reservation import LimitReservations
 from shared.model.cloud_provider.subnet_addresses import SubnetAddresses
 from shared.model.cluster import ClusterSnapshot
 from shared.store.lease import hold_lease
-from shared.store.limit_reservations import ROW_KIND, read_limit_reservations, try_write_reservations
+from shared.store.limits.limit_reservations import ROW_KIND, read_limit_reservations, try_write_reservations
 from shared.store.subnet_addresses import ROW_KIND as ADDRESSES
 from shared.store.subnet_addresses import ROW_NAME, read_free_addresses, record_free_addresses
 from shared.store.table_rows import MAX_BODY_BYTES

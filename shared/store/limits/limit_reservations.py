@@ -23,7 +23,8 @@ def read_limit_reservations(world: World, cluster: ClusterSnapshot) -> tuple[Lim
     Raises:
         Fault: the table did not respond.
     """
-    if not world.settings.limit_usd_per_hour and not any(has_limits(pool) for pool in cluster.node_pools):
+    has_total_limit = bool(world.settings.limit_usd_per_hour or world.settings.group)
+    if not has_total_limit and not any(has_limits(pool) for pool in cluster.node_pools):
         return ()
     return tuple(_decode_reservations(row) for row in world.table.list_rows(ROW_KIND))
 

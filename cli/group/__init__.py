@@ -1,0 +1,1 @@
+"""`joiner group`: what the clusters of a group use of their limit."""

@@ -1,0 +1,118 @@
+"""Tests of `joiner group`, and of the group in `joiner status` and `joiner doctor`."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+import cli.group.session
+from cli.doctor.checks.installation import check_group
+from cli.facts.cluster_group import describe_group
+from cli.main import main
+from docs.reference.output import FIELDS
+from shared.model.cloud_provider.cluster_group import GroupEntry, GroupUsage
+from shared.ports.storage import Table
+from shared.store.limits.cluster_group import ROW_NAME, build_row_kind
+from sim.world.memory_ports import MemoryTable
+from tests.support.cli.doctor_facts import make_facts, make_facts_with_stack
+
+ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/groups"
+NOW = datetime.now(UTC)
+ACTIVE, SILENT = "1/us-east-1/active", "1/us-east-1/silent"
+USD = 1_000_000
+Out = pytest.CaptureFixture[str]
+
+
+def make_entry(used: int, age: timedelta = timedelta(), **fields: Any) -> GroupEntry:
+    values: dict[str, Any] = {"limit": 10 * USD, "joined_at": NOW - timedelta(days=1), "written_at": NOW - age} | fields
+    return GroupEntry(used=used, **values)
+
+
+ENTRIES = {ACTIVE: make_entry(USD), SILENT: make_entry(2 * USD, timedelta(hours=1))}
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> MemoryTable:
+    memory_table = MemoryTable()
+    memory_table.write(build_row_kind("g"), ROW_NAME, msgspec.json.encode({"entries": ENTRIES}).decode(), version=0)
+
+    @contextmanager
+    def open_memory_table(_args: object) -> Iterator[tuple[Table, str]]:
+        yield memory_table, "g"
+
+    monkeypatch.setattr(cli.group.session, "open_group", open_memory_table)
+    return memory_table
+
+
+@pytest.mark.usefixtures("table")
+def test_show_lists_what_each_cluster_uses(capsys: Out) -> None:
+    assert main(["group", "show"]) == 0
+    page = capsys.readouterr().out
+    assert "group g: 2 clusters, $3.0000/h of $10.0000/h is used" in page
+    assert "1/us-east-1/silent  $2.0000/h, written 1h ago; silent" in page
+    assert main(["group", "show", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {*document} - {"apiVersion"} == {path.split(".")[0].removesuffix("[]") for path in FIELDS["group"]}
+    assert [item["silent"] for item in document["clusters"]] == [False, True]
+
+
+def test_forget_removes_a_silent_cluster_and_an_active_one_only_with_force(table: MemoryTable, capsys: Out) -> None:
+    assert main(["group", "forget", ACTIVE]) == 1
+    assert "was active at" in capsys.readouterr().err
+    assert main(["group", "forget", "1/us-east-1/none"]) == 1
+    assert "group g has no cluster 1/us-east-1/none: it has 1/us-east-1/active" in capsys.readouterr().err
+    assert main(["group", "forget", SILENT]) == 0
+    assert main(["group", "forget", ACTIVE, "--force"]) == 0
+    assert "group g has no clusters" in capsys.readouterr().out
+    row = table.read(build_row_kind("g"), ROW_NAME)
+    assert row is not None
+    assert row.body == '{"entries":{}}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "the group is unknown: add --group, or set $JOINER_GROUP"),
+        (("--group", "g"), "the group is unknown: add --table, or set $JOINER_GROUP_TABLE"),
+        (("--group", "g", "--table", "groups"), "must be the ARN of a DynamoDB table"),
+        (("--group", "a b", "--table", ARN), "must be a name of at most 63 letters"),
+    ],
+)
+def test_missing_and_wrong_names_are_reported_with_the_fix(
+    arguments: tuple[str, ...], message: str, capsys: Out
+) -> None:
+    assert main(["group", "show", *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def make_usage(**fields: Any) -> GroupUsage:
+    entries = tuple(sorted({ACTIVE: make_entry(USD), "1/us-east-1/z": make_entry(2 * USD)}.items()))
+    return GroupUsage(group="g", member=ACTIVE, own_limit=10 * USD, **({"entries": entries} | fields))
+
+
+STATES = [
+    ({}, "ok", "", "$3.0000/h of $10.0000/h is used by 2 clusters, $1.0000/h by this cluster"),
+    ({"read_error": "Forbidden: no"}, "fail", "red", "could not be read, so no nodes are launched: Forbidden: no"),
+    ({"entries": tuple(ENTRIES.items())}, "warn", "yellow", f"silent: {SILENT}"),
+    ({"entries": ((ACTIVE, make_entry(0)), ("b", make_entry(0, limit=1)))}, "warn", "yellow", "have different limits"),
+    ({"entries": ((ACTIVE, make_entry(0)), ("b", make_entry(0, prices="list")))}, "warn", "yellow", "different prices"),
+    ({"entries": ((ACTIVE, make_entry(10 * USD)),)}, "warn", "yellow", "$10.0000/h of $10.0000/h is used by 1 cluster"),
+]
+
+
+@pytest.mark.parametrize(("fields", "level", "color", "words"), STATES)
+def test_status_and_doctor_describe_the_group(fields: dict[str, Any], level: str, color: str, words: str) -> None:
+    usage = make_usage(**fields)
+    shown_color, text = describe_group(usage, NOW)
+    assert (shown_color, words in text) == (color, True)
+    facts = msgspec.structs.replace(make_facts_with_stack(group_usage=usage), now=NOW)
+    [result] = check_group(facts)
+    assert (result.level, words in result.message, bool(result.fix)) == (level, True, level != "ok")
+
+
+def test_doctor_reports_nothing_without_a_group() -> None:
+    assert list(check_group(make_facts())) == []
