@@ -34,9 +34,8 @@ class ActivePause(msgspec.Struct, frozen=True, kw_only=True):
         """Return who paused, and how to resume."""
         description = self.pause.describe()
         if self.windows:
-            fix = f"to resume before, remove paused from window {self.windows} of {SCHEDULE}"
-            message = f"{SCHEDULE} of NodePool {self.pool} {SET_BY_PERSON_TEXT}: {fix}"
-            return f"{description}; {message}"
+            fix = f"to resume now, remove paused= from window {self.windows}"
+            return f"{description}; {SCHEDULE} of NodePool {self.pool} {SET_BY_PERSON_TEXT}: {fix}"
         owner = f"NodePool {self.pool}" if self._is_on_node_pool() else f"Namespace {CLUSTER_NAMESPACE}"
         message = f"{self.key} of {owner} {SET_BY_PERSON_TEXT}: to resume, run {self.get_resume_command()}"
         return f"{description}; {message}" if description else message

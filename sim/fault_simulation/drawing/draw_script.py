@@ -15,6 +15,8 @@ from sim.fault_simulation.events.script_manifests import WORKLOADS
 BASE_WORKLOADS: Final = tuple(sorted(WORKLOADS.keys() - {"store"}))
 """The workloads that every script has."""
 
+SCHEDULED_VALUES: Final = ("paused=Launches", "paused=Underutilized,Drifted", "limits.cpu=8 consolidate-after=Never")
+
 
 def draw_script(seed: int) -> Script:
     """Return the script of *seed*: 15 to 22 minutes of work, six kills, and up to eight other faults."""
@@ -84,5 +86,6 @@ def _draw_full_setup(draws: RandomDraws, base_setup: ScriptSetup) -> ScriptSetup
         zonal_shift=draws.choose(("off", "off", "on", "drain"), "zonal shift?"),
         expire_after="6m" if graceful_expiration else base_setup.expire_after,
         graceful_expiration=graceful_expiration,
+        scheduled_values=draws.choose(("", "", *SCHEDULED_VALUES), "window"),
         spot_share_percent=draws.choose(("", "", "50"), "share") if base_setup.allows_spot else "",
     )

@@ -51,6 +51,8 @@ class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The setting `zonal-shift`; if it is not `off`, zonal shift is enabled for the cluster."""
     spot_share_percent: str = msgspec.field(default="", name="share")
     """Spot share of the main NodePool, above one on-demand node; empty: none."""
+    scheduled_values: str = msgspec.field(default="", name="window")
+    """Values of the main NodePool in a window of its schedule, such as ``paused=Underutilized``; empty: no schedule."""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from shared.model.core.labels import GRACEFUL_EXPIRATION, ON_DEMAND_BASE, REBALANCE_POLICY, SPOT_SHARE, SURGE_DRAIN
+from shared.model.core.labels import (
+    GRACEFUL_EXPIRATION,
+    ON_DEMAND_BASE,
+    REBALANCE_POLICY,
+    SCHEDULE,
+    SPOT_SHARE,
+    SURGE_DRAIN,
+)
 from sim.fault_simulation.events.script import ScriptSetup
 from sim.world import manifests
 from sim.world.manifests import Json
@@ -18,6 +25,9 @@ CLOSED_WINDOW_MINUTES: Final = 5
 """Length of the window in which no node may be disrupted, if the setup has one."""
 SCRIPT_START_MINUTE: Final = 8 * 60 + 1
 """The minute of the day when a script starts."""
+
+SCHEDULE_WINDOW: Final = "brief: 6,12 8 * * * 3m"
+"""The window of a schedule, if the setup has one: it is open twice, 5 and 11 minutes after the start of a script."""
 
 WORKLOADS: Final[dict[str, tuple[int, str]]] = {
     "big": (2, "3"),
@@ -84,6 +94,7 @@ def build_main_pool(setup: ScriptSetup, release: str = "r", excluded_type: str =
         GRACEFUL_EXPIRATION: setup.graceful_expiration,
         SPOT_SHARE: setup.spot_share_percent,
         ON_DEMAND_BASE: "1" if setup.spot_share_percent else "",
+        SCHEDULE: f"{SCHEDULE_WINDOW} {setup.scheduled_values}" if setup.scheduled_values else "",
     }
     manifest["metadata"]["annotations"] = {key: text for key, text in annotations.items() if text}
     return manifest

@@ -110,7 +110,7 @@ def test_schedule_can_pause_launches_and_disruption_reasons_of_its_nodepool() ->
     assert message.startswith(
         "launches are paused: until 2026-11-24T07:00:00Z: schedule window night; joiner.dev/sched"
     )
-    assert "remove paused from window night of joiner.dev/schedule" in message
+    assert "to resume now, remove paused= from window night" in message
     pauses, problems = find_pauses(cluster, (), (), PauseSettings())
     assert [(pause.pool, pause.reason, pause.is_intentional) for pause in pauses.items] == [
         ("default", "Drifted", True)
