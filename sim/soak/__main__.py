@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from shared.errors import Invalid
-from sim.soak.policies import SoakPolicy, parse_policies, with_options
+from sim.soak.policies import POLICIES, SoakPolicy, parse_policies, with_options
 from sim.soak.report.plot import render_plot
 from sim.soak.report.results import SoakRecord, append_records, read_records
 from sim.soak.report.summary import SoakSummary
@@ -44,7 +44,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         prog="python -m sim.soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--world", default="mixed", help=f"{', '.join(WORLDS)}; several with commas; all")
-    parser.add_argument("--policy", default="default", help="default, never, karpenter, balanced, price=USD,USD")
+    parser.add_argument("--policy", default="default", help=f"{', '.join(POLICIES)}, price=USD,USD")
     parser.add_argument("--days", type=float, default=7.0)
     parser.add_argument("--seeds", "--seed", default="1", help="numbers and ranges: 1,3 or 1-3")
     parser.add_argument("--size", type=float, default=1.0, help="the part of the usual pods that there are")
