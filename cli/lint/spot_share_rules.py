@@ -28,7 +28,7 @@ def lint_node_pool_share(source_object: SourceObject, pool: NodePool) -> Iterato
     problem = find_pool_share_problem(pool)
     if problem:
         key, _, message = problem.partition(": ")
-        text = f"{message}; until it is fixed, no nodes are launched"
+        text = f"{message}; until it is fixed, no nodes are launched, and none are disrupted voluntarily"
         yield build_finding(source_object, "error", (*_METADATA, key), text)
         return
     set_keys = [key for key in SHARE_ANNOTATIONS if pool.meta.get_annotation(key)]

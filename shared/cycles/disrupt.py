@@ -123,11 +123,11 @@ def decide_disruption(
     yield from queue.begin_commands(disruption_decision.commands if is_disruption_active else (), deadline)
     yield from queue.remove_leftovers()
     order_outcomes: tuple[Outcome, ...] = ()
-    if is_disruption_active and not is_stopped:
+    if not is_stopped:  # with `disruption: plan`, only taints of earlier runs are removed
         order_actions = plan_scale_down_order(
             cluster_state,
-            has_deletion_costs=settings.pod_deletion_cost == "on",
-            has_taints=settings.fill_older_nodes_first == "on",
+            has_deletion_costs=is_disruption_active and settings.pod_deletion_cost == "on",
+            has_taints=is_disruption_active and settings.fill_older_nodes_first == "on",
             command_nodes=queue.list_busy_nodes(),
             paused_reasons=list_paused_reasons(queue.pauses),
         )

@@ -20,10 +20,7 @@ ROW_KIND: Final = "zonal-shifts"
 ROW_NAME: Final = "cluster"
 POLL_INTERVAL: Final = timedelta(seconds=30)
 """As in Karpenter: a record that is older is read again."""
-ENABLE_TEXT: Final = (
-    "zonal shift is not enabled for the cluster; to fix: run "
-    "`aws eks update-cluster-config --name CLUSTER --zonal-shift-config enabled=true`, or set `zonal-shift: off`"
-)
+_NOT_ENABLED: Final = "zonal shift is not enabled for the cluster"
 
 
 def read_zonal_shifts(
@@ -75,7 +72,7 @@ def decode_zonal_shifts(row: TableRow | None, problems: list[Problem]) -> ZonalS
 
 def describe_failure(record: ZonalShiftRecord) -> str:
     """Return what the error of *record* means for plans."""
-    if record.error == ENABLE_TEXT:
+    if record.error.startswith(_NOT_ENABLED):
         return record.error
     known_text = (
         "no zonal shift is known"
@@ -92,9 +89,15 @@ def _query_service(
         return record_shifts(previous, service.get_zonal_shifts(cluster_arn), now)
     except NotFound:
         # An answer, not an error: ARC applies no shift to a cluster that it does not manage.
-        return msgspec.structs.replace(record_shifts(previous, (), now), error=ENABLE_TEXT)
+        return msgspec.structs.replace(record_shifts(previous, (), now), error=_explain_not_enabled(cluster_arn))
     except Fault as fault:
         return record_failure(previous, f"{type(fault).__name__}: {fault}", now)
+
+
+def _explain_not_enabled(cluster_arn: str) -> str:
+    name = cluster_arn.rpartition("/")[2]
+    command = f"aws eks update-cluster-config --name {name} --zonal-shift-config enabled=true"
+    return f"{_NOT_ENABLED}; to fix: run `{command}`, or set `zonal-shift: off`"
 
 
 def _write_record(table: Table, record: ZonalShiftRecord, version: int, problems: list[Problem]) -> None:

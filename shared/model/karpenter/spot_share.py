@@ -81,13 +81,13 @@ class SpotShare(msgspec.Struct, frozen=True, kw_only=True):
         """Return *usage* in words, with what the share allows.
 
         >>> SpotShare(percent=50, base=2).format_usage(ShareUsage(spot=4, total=10))
-        '4 of 10 nodes are Spot; at most 4 may be: 50 % of what exceeds 2'
+        '4 of 10 nodes are Spot, at most 4 may be (50 % of the nodes above the base of 2)'
         """
         divisor, unit = (MILLI, "vCPU") if self.unit == "vcpu" else (1, self.unit)
         spot, total, base = (f"{amount / divisor:g}" for amount in (usage.spot, usage.total, self.base))
         max_spot = f"{self.compute_max_spot(usage.total) / divisor:g}"
-        above = f" of what exceeds {base}" if self.base else ""
-        return f"{spot} of {total} {unit} are Spot; at most {max_spot} may be: {self.percent} %{above}"
+        above = f" of the {unit} above the base of {base}" if self.base else ""
+        return f"{spot} of {total} {unit} are Spot, at most {max_spot} may be ({self.percent} %{above})"
 
     def _compute_slack(self, usage: ShareUsage) -> int:
         return self.percent * (usage.total - self.base) - _MAX_PERCENT * usage.spot

@@ -103,6 +103,22 @@ def list_newest_nodes(world: World) -> set[str]:
     }
 
 
+def test_taints_are_removed_when_disruption_is_only_planned() -> None:
+    settings = {"fill-older-nodes-first": "on", "disruption": "plan"}
+    world = World(
+        make_node_class(), make_node_pool(types=SIZES), types=SIZES, template=synthesize_stack("off", **settings)
+    )
+    world.apply([make_deployment(12, cpu="700m")])
+    world.wait_until_settled(12)
+    node = world.list_nodes()[0]
+    taints = [*(node["spec"].get("taints") or []), {"key": FILL_LAST_TAINT, "effect": "PreferNoSchedule"}]
+    world.cluster.api.patch("nodes", node["metadata"]["name"], {"spec": {"taints": taints}})
+    assert list_newest_nodes(world) == {node["metadata"]["name"]}
+    world.advance_seconds(180)
+    assert len(world.list_nodes()) > 1
+    assert list_newest_nodes(world) == set()
+
+
 def test_new_pods_fill_older_nodes_first() -> None:
     shared_nodes = {}
     newest_nodes: set[str] = set()

@@ -130,7 +130,8 @@ def test_cluster_without_zonal_shift_is_reported_with_the_fix() -> None:
     world = build_world()
     world.cloud.zonal_shifts.disable()
     world.advance_seconds(90)
-    assert any("--zonal-shift-config enabled=true" in problem for problem in world.list_problems())
+    name = world.cloud.zonal_shifts.cluster_arn.rpartition("/")[2]
+    assert any(f"--name {name} --zonal-shift-config enabled=true" in problem for problem in world.list_problems())
 
 
 def test_decisions_during_a_shift_are_replayed_from_their_records() -> None:

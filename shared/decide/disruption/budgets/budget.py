@@ -18,6 +18,7 @@ from shared.model.core.metadata import is_condition_true
 from shared.model.core.units import compute_percentage
 from shared.model.karpenter.node_pool import DisruptionBudget, NodePool
 from shared.model.karpenter.pause import VOLUNTARY_REASONS
+from shared.model.karpenter.spot_share import find_pool_share_problem
 from shared.state.state_node import StateNode, is_deleting_or_marked
 
 UNLIMITED_DISRUPTIONS: Final = 2147483647
@@ -46,9 +47,9 @@ class DisruptionCount(msgspec.Struct, frozen=True, kw_only=True):
 
 def compute_allowed_disruptions(pool: NodePool, reason: str, total: int, now: datetime) -> AllowedDisruptions:
     """Return the minimum that the pool's active budgets allow for *reason*; `UNLIMITED_DISRUPTIONS` if none applies."""
-    annotations = parse_disruption_annotations(pool)
-    if annotations.problems:
-        return AllowedDisruptions(count=0, problem="; ".join(annotations.problems))
+    annotations, annotation_problem = parse_disruption_annotations(pool), _find_annotation_problem(pool)
+    if annotation_problem:
+        return AllowedDisruptions(count=0, problem=annotation_problem)
     if not annotations.is_window_open(now):
         return AllowedDisruptions(count=0, problem=f"{DISRUPTION_WINDOWS}: now is outside all disruption windows")
     return compute_min_allowed(pool.budgets, reason, total, now, get_time_zone(annotations.zone))
@@ -56,10 +57,16 @@ def compute_allowed_disruptions(pool: NodePool, reason: str, total: int, now: da
 
 def find_budget_problem(pool: NodePool, now: datetime) -> str:
     """Return which of the pool's budgets and annotations are invalid; "" if all are valid."""
-    annotations = parse_disruption_annotations(pool)
-    if annotations.problems:
-        return "; ".join(annotations.problems)
+    annotations, annotation_problem = parse_disruption_annotations(pool), _find_annotation_problem(pool)
+    if annotation_problem:
+        return annotation_problem
     return compute_min_allowed(pool.budgets, "", 0, now, get_time_zone(annotations.zone)).problem
+
+
+def _find_annotation_problem(pool: NodePool) -> str:
+    """Return the errors in the annotations of *pool*; an invalid Spot share counts, as its limit is not known."""
+    problems = (*parse_disruption_annotations(pool).problems, find_pool_share_problem(pool))
+    return "; ".join(filter(None, problems))
 
 
 def compute_min_allowed(

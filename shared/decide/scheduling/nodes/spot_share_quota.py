@@ -111,9 +111,10 @@ def explain_share(
     if other_state is not None and other_state.mask & pod_mask:
         return None
     usage_text = share.format_usage(usages[template.pool.name])
+    base_text = f", decrease {ON_DEMAND_BASE}" if share.base else ""
     message = (
-        f"the pod needs a Spot node, which would exceed the Spot share: {usage_text}: increase {SPOT_SHARE}, lower "
-        f"{ON_DEMAND_BASE}, or allow on-demand"
+        f"the pod needs a Spot node, which would exceed the Spot share: {usage_text}; to fix: increase {SPOT_SHARE}"
+        f"{base_text}, or allow on-demand in the pod"
     )
     return TemplateRefusal(reason="LimitExceeded", message=message)
 

@@ -43,7 +43,7 @@ def test_plan_shows_the_share_with_the_new_nodes(tmp_path: Path, capsys: Out) ->
     arguments = ["plan", *write_input(tmp_path, ANNOTATIONS)]
     assert main(arguments) == 0
     text = " ".join(capsys.readouterr().out.split())
-    usage = "2 of 5 nodes are Spot; at most 2 may be: 50 % of what exceeds 1"
+    usage = "2 of 5 nodes are Spot, at most 2 may be (50 % of the nodes above the base of 1)"
     assert f"Spot share of NodePool default: {usage}, with the new nodes" in text
     assert main([*arguments, "-o", "json"]) == 0
     (share,) = json.loads(capsys.readouterr().out)["spotShares"]

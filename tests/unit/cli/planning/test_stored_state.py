@@ -7,7 +7,7 @@ import pytest
 
 from cli.planning.cluster_source import PlanningInput
 from cli.planning.stored_state import read_stored_state, with_stored_state
-from shared.errors import Unreachable
+from shared.errors import NotFound, Unreachable
 from shared.model.cloud_provider.instance_type import UnavailableOffering
 from shared.model.cloud_provider.offering_history import OfferingEvent
 from shared.model.cloud_provider.zonal_shift import ZonalShift, ZonalShiftRecord
@@ -35,11 +35,16 @@ LIVE = argparse.Namespace(context="", kubeconfig=None)
 ON = ChosenSettings(zonal_shift="on", spot_history="on")
 
 
+NOT_ENABLED_ARN = "arn:aws:eks:us-east-1:111122223333:cluster/shop"
+
+
 class StoppedShifts:
     """A zonal shift service with one shift."""
 
     def get_zonal_shifts(self, cluster_arn: str) -> tuple[ZonalShift, ...]:
         """Return the shift."""
+        if cluster_arn == NOT_ENABLED_ARN:
+            raise NotFound("arc-zonal-shift: the resource is not managed")
         if not cluster_arn:
             raise Unreachable("arc-zonal-shift: timeout")
         return (SHIFT,)
@@ -80,6 +85,16 @@ def test_shifts_that_the_functions_could_not_read_are_noted() -> None:
     cluster, notes = read_stored_state(CLUSTER, build_outside("").table, ChosenSettings(zonal_shift="on"))
     assert cluster.unavailable == ()
     assert notes == ("zonal shifts: could not be read: Unreachable: arc-zonal-shift: timeout; no zonal shift is known",)
+
+
+def test_cluster_without_zonal_shift_is_noted_with_the_command_for_it() -> None:
+    outside = build_outside(NOT_ENABLED_ARN)
+    _, notes = read_stored_state(CLUSTER, outside.table, ChosenSettings(zonal_shift="on"))
+    (note,) = notes
+    assert note == (
+        "zonal shifts: zonal shift is not enabled for the cluster; to fix: run `aws eks update-cluster-config --name "
+        "shop --zonal-shift-config enabled=true`, or set `zonal-shift: off`"
+    )
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_spot_share_is_shown_with_its_usage(tmp_path: Path, capsys: Out) -> None
     (share,) = json.loads(capsys.readouterr().out)["spotShares"]
     assert (share["spot"], share["total"], share["maxSpot"]) == (0, 1, 0)
     assert main(arguments) == 0
-    assert "Spot share of NodePool default: 0 of 1 nodes are Spot; at most 0 may be: 50 %" in capsys.readouterr().out
+    assert "Spot share of NodePool default: 0 of 1 nodes are Spot, at most 0 may be (50 %)" in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -4,9 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from shared.decide.disruption.disruption_controller import DisruptionDecision
+from shared.decide.disruption.events import describe_verdicts
+from shared.decide.disruption.input_problems import find_disruption_problems
 from shared.decide.disruption.orchestration.validation import validate_command
 from shared.model.core.labels import CAPACITY_TYPE, ON_DEMAND_BASE, SPOT_SHARE
 from shared.model.core.metadata import ObjectMeta
+from shared.model.decisions.action import PublishEvent
 from shared.model.karpenter.node_pool import NodePool
 from shared.state.cluster_state import ClusterState
 from tests.support.catalogues import make_node_pool, make_pod
@@ -48,8 +51,8 @@ def test_empty_on_demand_node_stays_if_its_removal_would_exceed_the_share(percen
         assert get_reasons(decision)["empty-od"] == "SpotShare"
         message = next(verdict.message for verdict in decision.verdicts if verdict.node == "empty-od")
         assert message == (
-            "NodePool default would have too few on-demand nodes for its Spot share: 2 of 4 nodes are Spot; at most 2 "
-            "may be: 50 %"
+            "NodePool default would have too few on-demand nodes for its Spot share: 2 of 4 nodes are Spot, at most 2 "
+            "may be (50 %)"
         )
 
 
@@ -75,6 +78,42 @@ def test_empty_command_is_validated_again() -> None:
     )
     assert invalidation is not None
     assert invalidation.nodes == {"empty-od"}
+
+
+@pytest.mark.parametrize(
+    ("percent", "base", "problem"),
+    [
+        ("50", "0", ""),
+        ("half", "0", f"{SPOT_SHARE}: 'half' is not a whole number from 0 to 100: write a number like 50"),
+        ("50", "-1", f"{ON_DEMAND_BASE}: '-1' is not a whole number from 0 to 1,000,000: write a number like 50"),
+    ],
+)
+def test_invalid_share_is_reported_and_holds_the_voluntary_disruption_of_the_node_pool(
+    percent: str, base: str, problem: str
+) -> None:
+    cluster = make_fleet(make_machine("empty", "spot"), pools=(make_shared_pool(percent, base),), types=BOTH)
+    decision, cluster_state = decide_disruption(cluster), ClusterState(cluster)
+    events = [
+        event
+        for event in describe_verdicts((), (), cluster_state)
+        if isinstance(event, PublishEvent) and event.reason == "DisruptionBlocked"
+    ]
+    assert list_removed(decision) == ([] if problem else ["empty"])
+    assert [verdict.reason for verdict in decision.verdicts] == ["Budget" if problem else "Empty"]
+    assert [(event.kind, event.name, event.message) for event in events] == (
+        [("NodePool", "default", f"No disruption is allowed: {problem}")] if problem else []
+    )
+    assert [found.message for found in find_disruption_problems(cluster_state)] == (
+        [f"{problem}; voluntary disruption of its nodes stops until the field is corrected"] if problem else []
+    )
+
+
+def test_share_that_becomes_invalid_stops_a_command_before_it_starts() -> None:
+    cluster = make_fleet(make_machine("empty", "spot"), pools=(make_shared_pool("50"),), types=BOTH)
+    (command,) = decide_disruption(cluster).commands
+    assert validate_command(ClusterState(cluster), command) is None
+    invalid = replace(cluster, node_pools=(make_shared_pool("half"),))
+    assert validate_command(ClusterState(invalid), command) is not None
 
 
 @pytest.mark.parametrize(("percent", "is_removed"), [("", True), ("50", False), ("70", True)])

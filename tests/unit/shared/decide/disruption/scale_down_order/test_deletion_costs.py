@@ -106,6 +106,12 @@ def test_pods_on_newer_nodes_have_a_lower_deletion_cost_and_are_patched_first() 
     assert list(costs) == ["b1", "a1", "a2", "c1", "c2"]
 
 
+def test_deletion_costs_stay_after_the_setting_is_off() -> None:
+    cluster = make_fleet(make_aged_node("a", 1, make_marked("a1", 60)), make_aged_node("b", 2, make_replica("b1")))
+    assert list_changes(cluster) == {"a1": 1, "b1": 2}
+    assert plan_scale_down_order(ClusterState(cluster), has_deletion_costs=False, has_taints=False) == ()
+
+
 def test_nodes_that_were_created_together_have_an_order() -> None:
     cluster = make_fleet(*(make_aged_node(f"n{number}", 5, make_replica(f"p{number}")) for number in range(5)))
     assert len({change.cost for change in plan_changes(cluster)}) == 5

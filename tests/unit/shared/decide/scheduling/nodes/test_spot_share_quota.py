@@ -128,9 +128,17 @@ def test_pod_that_needs_spot_is_refused_with_the_amounts_and_the_fix() -> None:
     assert count_spot(placement) == (1, 1)
     assert [pod.reason for pod in placement.unschedulable] == ["LimitExceeded"]
     assert placement.unschedulable[0].message == (
-        "NodePool default: the pod needs a Spot node, which would exceed the Spot share: 1 of 2 nodes are Spot; at "
-        "most 1 may be: 50 %: increase joiner.dev/spot-share-percent, lower joiner.dev/on-demand-base, or allow "
-        "on-demand"
+        "NodePool default: the pod needs a Spot node, which would exceed the Spot share: 1 of 2 nodes are Spot, at "
+        "most 1 may be (50 %); to fix: increase joiner.dev/spot-share-percent, or allow on-demand in the pod"
+    )
+
+
+def test_refusal_names_the_base_if_there_is_one() -> None:
+    pod = make_pod("p", "4", node_selector=((CAPACITY_TYPE, "spot"),))
+    placement = solve(make_cluster_snapshot(pod, types=ONE_SIZE, node_pools=(make_shared_pool("50", "2"),)))
+    assert placement.unschedulable[0].message.endswith(
+        "0 of 0 nodes are Spot, at most 0 may be (50 % of the nodes above the base of 2); to fix: increase "
+        "joiner.dev/spot-share-percent, decrease joiner.dev/on-demand-base, or allow on-demand in the pod"
     )
 
 

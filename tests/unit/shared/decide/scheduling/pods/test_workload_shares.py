@@ -108,7 +108,7 @@ def test_event_of_a_refused_pod_has_the_share_of_its_workload() -> None:
     placement = solve(make_cluster_snapshot(*make_shared_pods(2), types=types))
     (refused_pod,) = placement.unschedulable
     assert refused_pod.message.endswith(
-        "; its workload has a Spot share (joiner.dev/spot-share-percent): 0 of 2 pods are Spot; at most 1 may be: 50 %"
+        "; its workload has a Spot share (joiner.dev/spot-share-percent): 0 of 2 pods are Spot, at most 1 may be (50 %)"
     )
 
 
