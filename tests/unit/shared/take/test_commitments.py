@@ -24,6 +24,7 @@ class UnreachableAccount:
     """An EC2 that does not answer, or answers with another fault."""
 
     def __init__(self, fault: Fault | None = None) -> None:
+        """Answer with *fault*."""
         self.fault = fault or Unreachable("ec2:DescribeReservedInstances: no answer")
 
     def describe_reserved_instances(self) -> tuple[ReservedInstances, ...]:
