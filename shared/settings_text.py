@@ -61,7 +61,7 @@ GroupName: TypeAlias = Annotated[
 TableArn: TypeAlias = Annotated[
     str,
     msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:[0-9]{12}:table/[0-9A-Za-z_.-]{3,255})?\Z"),
-    TextForm(allowed="the ARN of a DynamoDB table"),
+    TextForm(allowed="the ARN of a DynamoDB table, like arn:aws:dynamodb:us-east-1:123456789012:table/joiner-groups"),
 ]
 
 

@@ -31,10 +31,20 @@ def read_group(settings: ChosenSettings, member: str, clients: "Clients | None" 
     return read_usage(DynamoTable(table_clients, settings.group_table), settings, member)
 
 
+def describe_read_error(usage: GroupUsage) -> str:
+    """Return why the command could not read the group, which does not say whether the functions can."""
+    table = usage.table.rpartition("/")[2]
+    return (
+        f"group {usage.group}: you cannot read table {table}: {usage.read_error}. "
+        "If `provision` cannot read it either, no nodes are launched"
+    )
+
+
 def describe_group(usage: GroupUsage, now: datetime) -> tuple[str, str]:
     """Return the color and the text about the group of the cluster."""
     if usage.read_error:
-        return "red", f"group {usage.group}: could not be read, so no nodes are launched: {usage.read_error}"
+        fix = "; to fix: allow dynamodb:GetItem on the table for your role" if usage.is_denied else ""
+        return "yellow" if usage.is_denied else "red", f"{describe_read_error(usage)}{fix}"
     own_entry = usage.get_entry()
     amounts = (usage.used, usage.limit, own_entry.used if own_entry is not None else 0)
     used, limit, own_amount = (format_amount(USD_PER_HOUR, amount) for amount in amounts)

@@ -20,6 +20,8 @@ from shared.store.limits.cluster_group import ROW_NAME, build_row_kind, decode_e
 
 GROUP_VARIABLE: Final = "JOINER_GROUP"
 TABLE_VARIABLE: Final = "JOINER_GROUP_TABLE"
+_OPTIONS: Final = {"group": "--group", "group_table": "--table"}
+"""By setting."""
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,11 +56,16 @@ def open_group(args: argparse.Namespace) -> Iterator[tuple[Table, str]]:
         args.group or os.environ.get(GROUP_VARIABLE, ""),
         args.table or os.environ.get(TABLE_VARIABLE, ""),
     )
-    for value, option, variable in ((group, "--group", GROUP_VARIABLE), (table_arn, "--table", TABLE_VARIABLE)):
+    arguments = (
+        (group, "--group", "NAME", GROUP_VARIABLE),
+        (table_arn, "--table", "ARN", TABLE_VARIABLE),
+    )
+    for value, option, placeholder, variable in arguments:
         if not value:
-            raise InputError(f"the group is unknown: add {option}, or set ${variable}")
+            raise InputError(f"{option} is missing: add {option} {placeholder}, or set ${variable}")
     try:
-        decode_texts(Settings, {"cluster_name": "any", "region": "any", "group": group, "group_table": table_arn})
+        texts = {"cluster_name": "any", "region": "any", "group": group, "group_table": table_arn}
+        decode_texts(Settings, texts, lambda name: _OPTIONS.get(name, name))
     except ValueError as error:
         raise InputError(str(error)) from None
     with open_clients(get_table_region(table_arn)) as (clients, _):

@@ -159,7 +159,7 @@ def _lint_limits(source_object: SourceObject, pool: NodePool, catalog: Catalog |
         if 0 < amount < smallest_amount:
             path = ("spec", "limits", name)
             limit, smallest = format_amount(name, amount), format_amount(name, smallest_amount)
-            message = f"limit {limit} is below the smallest instance ({smallest}), no node can be launched: raise it"
+            message = f"limit {limit} is below the smallest instance ({smallest}), no node can be launched: increase it"
             yield build_finding(source_object, "error", path, message)
     yield from _lint_usd_limit(source_object, pool, types)
 
@@ -177,7 +177,9 @@ def _lint_usd_limit(
     ]
     if limit and prices and limit < min(prices):
         amounts = [format_amount(USD_PER_HOUR, amount) for amount in (limit, min(prices))]
-        message = f"limit {amounts[0]} is below the cheapest instance ({amounts[1]}), no node can be launched: raise it"
+        message = (
+            f"limit {amounts[0]} is below the cheapest instance ({amounts[1]}), no node can be launched: increase it"
+        )
         yield build_finding(source_object, "error", ("metadata", "annotations", LIMIT_USD), message)
 
 

@@ -33,7 +33,7 @@ CloudFormation. That bucket has the region without dashes in its name (AWS Cloud
 
 
 class Endpoints(Construct):
-    """All endpoints, restricted to this account, under the public names of the services (private DNS)."""
+    """All endpoints, restricted to requests of this account, under the public names of the services (private DNS)."""
 
     def __init__(self, scope: Construct, construct_id: str, *, options: StackOptions) -> None:
         """Create the endpoints in the subnets of the functions.
@@ -92,9 +92,9 @@ def _format_service_name(service: str) -> str:
 
 
 def _build_policy(service: str) -> iam.PolicyDocument:
-    """Build the policy of an endpoint: requests of this account for resources of this account or of AWS.
+    """Build the policy of an endpoint: requests of this account, with S3 only for buckets of this account or of AWS.
 
-    IAM decides which role can do what.
+    IAM decides which role can do what. The table of a group of clusters can be in another account.
     """
     account_conditions = {"aws:PrincipalAccount": cdk.Aws.ACCOUNT_ID}
     if service == "s3":

@@ -18,6 +18,10 @@ NO_PRICES_ERROR: Final = (
     "price-list must name a file; to fix: create it with `joiner catalog prices -o FILE`"
 )
 
+NO_SAVINGS_PLANS_ERROR: Final = (
+    "commitments is account, but network is isolated, which has no endpoint for Savings Plans: set commitments: bucket"
+)
+
 
 def find_network_errors(options: StackOptions) -> Iterator[str]:
     """Yield the errors in the network options in combination; each message names the missing or superfluous option."""
@@ -39,6 +43,8 @@ def find_network_errors(options: StackOptions) -> Iterator[str]:
         )
     if options.network == "isolated" and not options.price_list:
         yield NO_PRICES_ERROR
+    if options.network == "isolated" and options.commitments == "account":
+        yield NO_SAVINGS_PLANS_ERROR
 
 
 def _find_security_group_errors(options: StackOptions) -> Iterator[str]:

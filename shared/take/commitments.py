@@ -1,6 +1,7 @@
 """The commitments that plans use: those of the account and of its payer account, or those in a document in the bucket.
 
 They are read for each new catalog. If they cannot be read, those of the last catalog are used until their terms end.
+Only a document that is missing in the bucket means that there are none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,10 +34,10 @@ def load_commitments(
     try:
         commitments = _read_account(world) if source == "account" else _read_document(world, on_demand_prices)
         instances = world.ec2.describe_other_instances(world.settings.cluster_name)
-    except NotFound:
-        message = "is missing: write it with `joiner catalog commitments`, or set commitments: account"
-        return None, (Problem(kind=_PROBLEM_KIND, name=COMMITMENTS_KEY, message=message),)
     except (Fault, ValueError) as error:
+        if source == "bucket" and isinstance(error, NotFound):
+            message = "is missing: write it with `joiner catalog commitments`, or set commitments: account"
+            return None, (Problem(kind=_PROBLEM_KIND, name=COMMITMENTS_KEY, message=message),)
         earlier = cluster.catalog.commitments if cluster.catalog is not None else None
         use = "they are not used" if earlier is None else "those of the last catalog are used"
         message = f"could not be read: {type(error).__name__}: {error}; {use}"

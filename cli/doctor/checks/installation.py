@@ -19,6 +19,7 @@ from cli.facts.model import (
 )
 from shared.model.cloud_provider.cluster_group import describe_different_settings
 from shared.model.core.formatting import format_count, format_elapsed
+from shared.model.karpenter.money_limit import GROUP_LIMIT_FIX
 
 PRICES_STALE_AFTER: Final = timedelta(hours=24)
 CATALOG_STALE_AFTER: Final = timedelta(hours=2)
@@ -257,8 +258,12 @@ def check_group(facts: DoctorFacts) -> Iterator[CheckResult]:
     if usage is None:
         return
     check, (_, text) = CheckReporter("group"), describe_group(usage, facts.now)
+    if usage.is_denied:
+        failure = ReadFailure(reason=usage.read_error, is_denied=True)
+        yield check.skip(f"group {usage.group}", failure, f"dynamodb:GetItem on {usage.table}")
+        return
     if usage.read_error:
-        yield check.fail(text, "check that group-table exists and that you and `provision` may read it")
+        yield check.fail(text, "check that group-table exists, and that `provision` may read and write it")
         return
     silent = [member for member, entry in usage.entries if entry.is_silent(facts.now)]
     if silent:
@@ -267,6 +272,6 @@ def check_group(facts: DoctorFacts) -> Iterator[CheckResult]:
     elif describe_different_settings(usage.entries):
         yield check.warn(text, "use the same group-limit-usd-per-hour and money-limit-prices in all clusters")
     elif usage.used >= usage.limit:
-        yield check.warn(text, "no cluster of the group launches nodes: increase group-limit-usd-per-hour")
+        yield check.warn(text, f"no cluster of the group launches nodes: increase {GROUP_LIMIT_FIX}")
     else:
         yield check.accept(text)

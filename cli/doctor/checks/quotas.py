@@ -163,7 +163,7 @@ def check_money_limits(facts: DoctorFacts) -> Iterator[CheckResult]:
         elif limit is not None and 0 < cluster_limit < limit:
             amounts = [format_amount(USD_PER_HOUR, amount) for amount in (limit, cluster_limit)]
             message = f"NodePool {pool.name} has a limit of {amounts[0]}, above the cluster's limit of {amounts[1]}"
-            yield check.warn(message, f"lower {LIMIT_USD}, or raise limit-usd-per-hour")
+            yield check.warn(message, f"lower {LIMIT_USD}, or increase limit-usd-per-hour")
         elif limit is not None:
             yield check.accept(f"NodePool {pool.name} has a limit of {format_amount(USD_PER_HOUR, limit)}")
     if cluster_limit:

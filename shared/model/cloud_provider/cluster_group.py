@@ -21,6 +21,7 @@ After the row of a group was deleted, all clusters join again. Each of them writ
 """
 REWRITE_INTERVAL: Final = timedelta(minutes=5)
 """An entry whose amount does not change is written again after this time, so that silent clusters can be found."""
+_DENIED: Final = "Forbidden: "
 SILENT_AFTER: Final = timedelta(minutes=15)
 """An entry that was not written for this long belongs to a cluster that is silent: uninstalled, or failing."""
 
@@ -56,12 +57,22 @@ class GroupUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Whether *member* only reads the group, and launches nothing: then it does not wait for its entry."""
     entries: tuple[tuple[str, GroupEntry], ...] = ()
     """By cluster, sorted; also that of *member*."""
+    table: str = ""
+    """ARN of the table."""
     read_error: str = ""
-    """Why the entries could not be read. Then they are unknown, and nothing is left of the limit."""
+    """Why the entries could not be read: the kind of the error, and its message.
+
+    Then they are unknown, and nothing is left of the limit.
+    """
 
     def get_entry(self, member: str = "") -> GroupEntry | None:
         """Return the entry of *member*, by default of the reading cluster; None if there is none."""
         return dict(self.entries).get(member or self.member)
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether the entries could not be read because a permission is missing."""
+        return self.read_error.startswith(_DENIED)
 
     @property
     def limit(self) -> int:
@@ -81,14 +92,23 @@ class GroupUsage(msgspec.Struct, frozen=True, kw_only=True):
     def find_waiting_reason(self, now: datetime) -> str:
         """Return why no amount may be used now, although some may be left; "" if it may."""
         if self.read_error:
-            return f"the entries of group {self.group} could not be read: {self.read_error}"
-        entry, delay = self.get_entry(), f"launches begin {JOIN_DELAY // timedelta(minutes=1)}m later"
+            fix = "; to fix: allow dynamodb:GetItem and dynamodb:PutItem on group-table for provision"
+            return (
+                f"group {self.group}: {f'table {self.table}'.strip()} could not be read: {self.read_error}; "
+                f"no node is launched until it can be read{fix if self.is_denied else ''}"
+            )
+        entry = self.get_entry()
         if self.is_observer:
             return ""
         if entry is None:
-            return f"the cluster joins group {self.group}; {delay}"
-        if now - entry.joined_at < JOIN_DELAY:
-            return f"the cluster joined group {self.group} at {entry.joined_at:%H:%M:%SZ}; {delay}"
+            minutes = JOIN_DELAY // timedelta(minutes=1)
+            return f"the cluster joins group {self.group}; it launches no nodes for {minutes}m"
+        launches_at = entry.joined_at + JOIN_DELAY
+        if now < launches_at:
+            return (
+                f"the cluster joined group {self.group} at {entry.joined_at:%H:%M:%SZ}; "
+                f"it launches no nodes until {launches_at:%H:%M:%SZ}"
+            )
         return ""
 
     def compute_share(self, now: datetime) -> GroupShare:

@@ -16,6 +16,8 @@ CLUSTER_SCOPE: Final = "*"
 """The name of the cluster among the names of NodePools with limits."""
 GROUP_SCOPE_PREFIX: Final = "group/"
 """Before the name of a group of clusters, where limits of NodePools are listed as well: their names have no slash."""
+GROUP_LIMIT_FIX: Final = "group-limit-usd-per-hour in all clusters of the group"
+"""What to increase if the limit of a group is reached: the lowest limit of its clusters applies."""
 MICRO_USD: Final = 1_000_000
 """Millionths of a USD in a USD."""
 _MAX_USD_PER_HOUR: Final = 1e6

@@ -63,6 +63,7 @@ def build_empty_usage(settings: ChosenSettings, member: str) -> GroupUsage:
     """Return the usage of the group in *settings*, without entries."""
     return GroupUsage(
         group=settings.group,
+        table=settings.group_table,
         member=member,
         is_observer=settings.mode == "plan" or not member,
         own_limit=convert_to_micro_usd(settings.group_limit_usd_per_hour),

@@ -81,6 +81,10 @@ def test_texts_are_converted_to_the_type_of_the_setting() -> None:
             {"region": "eu-central-1", "report-topic": "arn:aws:sns:us-east-1:111122223333:costs"},
             "report-topic is in us-east-1, but region is eu-central-1",
         ),
+        (
+            {"network": "isolated", "commitments": "account"},
+            "commitments is account, but network is isolated, which has no endpoint for Savings Plans: set",
+        ),
         ({"group": "g"}, "group without group-limit-usd-per-hour and group-table: set all three, or none"),
         ({"group": "a b"}, "group is 'a b': must be a name of at most 63 letters"),
         ({"group-table": "groups"}, "group-table is 'groups': must be the ARN of a DynamoDB table"),

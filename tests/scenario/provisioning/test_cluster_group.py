@@ -86,7 +86,7 @@ def test_cluster_launches_nothing_while_the_table_does_not_respond() -> None:
         first.advance_seconds(120)
         assert count_nodes(first) == 0
         events = first.list_events(reason="FailedScheduling")
-        assert any("the entries of group batch could not be read: Unreachable: timeout" in event for event in events)
+        assert any("could not be read: Unreachable: timeout; no node is launched" in event for event in events)
     first.wait_until_settled(4)
 
 

@@ -36,7 +36,7 @@ def test_policies_in_the_guides_are_valid_json_with_unique_statements(name: str)
     for statement in statements:
         actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
         assert actions == sorted(actions)
-        assert all(re.fullmatch(r"[a-z0-9]+:(\*|[A-Z]\w+)", action) for action in actions)
+        assert all(re.fullmatch(r"[a-z0-9-]+:(\*|[A-Z]\w+)", action) for action in actions)
 
 
 def test_operator_cluster_role_covers_the_kinds_of_the_first_manifests() -> None:

@@ -26,6 +26,7 @@ from shared.model.core.resources import NODES, USD_PER_HOUR, Resources, build_re
 from shared.model.ec2.fleet import FleetRequest
 from shared.model.karpenter.money_limit import (
     CLUSTER_SCOPE,
+    GROUP_LIMIT_FIX,
     NO_CLUSTER_LIMIT,
     GroupShare,
     MoneyPolicy,
@@ -211,7 +212,7 @@ def describe_exceeded_limit(
         return f"{scope} would exceed its limit of {resource_name}"
     is_group_limit = group is not None and account.pool == CLUSTER_SCOPE
     if group is not None and is_group_limit and group.waiting_reason:
-        return f"{group.waiting_reason}; until then, no node is launched"
+        return group.waiting_reason
     limit, price, remaining = (
         format_amount(USD_PER_HOUR, amount)
         for amount in (
@@ -222,10 +223,10 @@ def describe_exceeded_limit(
     )
     fix = "limit-usd-per-hour" if account.pool == CLUSTER_SCOPE else LIMIT_USD
     if group is not None and is_group_limit:
-        scope, fix = f"group {group.group}", "group-limit-usd-per-hour"
+        scope, fix = f"group {group.group}", GROUP_LIMIT_FIX
     return (
         f"{scope} would exceed its limit of {limit}: a node costs up to {price}, {remaining} is left; "
-        f"to fix: raise {fix}"
+        f"to fix: increase {fix}"
     )
 
 

@@ -6,7 +6,7 @@ from shared.decide.scheduling.templates.node_claim_template import NarrowedTempl
 from shared.model.core.labels import LIMIT_USD
 from shared.model.core.resources import USD_PER_HOUR, format_amount
 from shared.model.decisions.placement import SchedulingOptions
-from shared.model.karpenter.money_limit import list_limits
+from shared.model.karpenter.money_limit import GROUP_LIMIT_FIX, list_limits
 
 
 def explain_usd_limits(
@@ -26,9 +26,7 @@ def explain_usd_limits(
     is_pool_limit = remaining_limits[template.pool.name].get(USD_PER_HOUR) == usd_left
     group = None if is_pool_limit else options.money.deciding_group
     if group is not None and group.waiting_reason:
-        return TemplateRefusal(
-            reason="LimitExceeded", message=f"{group.waiting_reason}; until then, no node is launched"
-        )
+        return TemplateRefusal(reason="LimitExceeded", message=group.waiting_reason)
     cluster_limit = options.money.cluster_limit if group is None else group.limit
     price, remaining, limit = (
         format_amount(USD_PER_HOUR, amount)
@@ -40,6 +38,6 @@ def explain_usd_limits(
     )
     scope, fix = ("its limit", LIMIT_USD) if is_pool_limit else ("the limit of the cluster", "limit-usd-per-hour")
     if group is not None:
-        scope, fix = f"the limit of group {group.group}", "group-limit-usd-per-hour"
+        scope, fix = f"the limit of group {group.group}", GROUP_LIMIT_FIX
     message = f"a node costs at least {price}, {remaining} is left of {scope} of {limit}: increase {fix}"
     return TemplateRefusal(reason="LimitExceeded", message=message)

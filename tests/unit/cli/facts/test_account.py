@@ -236,8 +236,9 @@ def test_documentation_page_lists_the_permissions_for_every_call() -> None:
         *("service-quotas:GetAWSDefaultServiceQuota", "eks:ListClusters"),
         *("ec2:GetEbsDefaultKmsKeyId", "iam:SimulatePrincipalPolicy"),
     }
+    of_settings = {"arc-zonal-shift:GetManagedResource", "dynamodb:GetItem"}
     preflight_calls = {name.replace("__", ":") for name in build_preflight_responses()}
-    api_calls = {RENAMED.get(call, call) for call in build_responses().keys() | preflight_calls} | seldom
+    api_calls = {RENAMED.get(call, call) for call in build_responses().keys() | preflight_calls} | seldom | of_settings
     spelled = {
         f"{SPELLED.get(service, service)}:{name}" for service, _, name in (call.partition(":") for call in api_calls)
     }

@@ -38,7 +38,13 @@ ENTRIES = {ACTIVE: make_entry(USD), SILENT: make_entry(2 * USD, timedelta(hours=
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> MemoryTable:
     memory_table = MemoryTable()
-    memory_table.write(build_row_kind("g"), ROW_NAME, msgspec.json.encode({"entries": ENTRIES}).decode(), version=0)
+    # The module may have been imported minutes ago.
+    passed = datetime.now(UTC) - NOW
+    entries = {
+        member: msgspec.structs.replace(entry, written_at=entry.written_at + passed)
+        for member, entry in ENTRIES.items()
+    }
+    memory_table.write(build_row_kind("g"), ROW_NAME, msgspec.json.encode({"entries": entries}).decode(), version=0)
 
     @contextmanager
     def open_memory_table(_args: object) -> Iterator[tuple[Table, str]]:
@@ -76,10 +82,10 @@ def test_forget_removes_a_silent_cluster_and_an_active_one_only_with_force(table
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "the group is unknown: add --group, or set $JOINER_GROUP"),
-        (("--group", "g"), "the group is unknown: add --table, or set $JOINER_GROUP_TABLE"),
-        (("--group", "g", "--table", "groups"), "must be the ARN of a DynamoDB table"),
-        (("--group", "a b", "--table", ARN), "must be a name of at most 63 letters"),
+        ((), "--group is missing: add --group NAME, or set $JOINER_GROUP"),
+        (("--group", "g"), "--table is missing: add --table ARN, or set $JOINER_GROUP_TABLE"),
+        (("--group", "g", "--table", "groups"), "--table is 'groups': must be the ARN of a DynamoDB table, like arn:"),
+        (("--group", "a b", "--table", ARN), "--group is 'a b': must be a name of at most 63 letters"),
     ],
 )
 def test_missing_and_wrong_names_are_reported_with_the_fix(
@@ -94,9 +100,10 @@ def make_usage(**fields: Any) -> GroupUsage:
     return GroupUsage(group="g", member=ACTIVE, own_limit=10 * USD, **({"entries": entries} | fields))
 
 
+UNREAD = "group g: you cannot read table groups"
 STATES = [
     ({}, "ok", "", "$3.0000/h of $10.0000/h is used by 2 clusters, $1.0000/h by this cluster"),
-    ({"read_error": "Forbidden: no"}, "fail", "red", "could not be read, so no nodes are launched: Forbidden: no"),
+    ({"read_error": "Unreachable: no", "table": ARN}, "fail", "red", f"{UNREAD}: Unreachable: no. If `provision`"),
     ({"entries": tuple(ENTRIES.items())}, "warn", "yellow", f"silent: {SILENT}"),
     ({"entries": ((ACTIVE, make_entry(0)), ("b", make_entry(0, limit=1)))}, "warn", "yellow", "have different limits"),
     ({"entries": ((ACTIVE, make_entry(0)), ("b", make_entry(0, prices="list")))}, "warn", "yellow", "different prices"),
@@ -112,6 +119,18 @@ def test_status_and_doctor_describe_the_group(fields: dict[str, Any], level: str
     facts = msgspec.structs.replace(make_facts_with_stack(group_usage=usage), now=NOW)
     [result] = check_group(facts)
     assert (result.level, words in result.message, bool(result.fix)) == (level, True, level != "ok")
+
+
+def test_missing_permission_of_the_operator_is_no_outage_of_the_group() -> None:
+    usage = make_usage(read_error="Forbidden: no", table=ARN, entries=())
+    color, text = describe_group(usage, NOW)
+    assert color == "yellow"
+    assert text == (
+        f"{UNREAD}: Forbidden: no. If `provision` cannot read it either, no nodes are launched; "
+        "to fix: allow dynamodb:GetItem on the table for your role"
+    )
+    [result] = check_group(make_facts_with_stack(group_usage=usage))
+    assert (result.level, result.fix) == ("unseen", f"grant yourself dynamodb:GetItem on {ARN}")
 
 
 def test_doctor_reports_nothing_without_a_group() -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 AWS = Path(__file__).parents[4] / "shared" / "aws"
 CALLED = re.compile(r"\.get_(?:retrying|single_attempt)_client\(\s*\"([a-z0-9-]+)\"")
 IN_A_VPC = {"arc-zonal-shift", "dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
-"""Services with a VPC endpoint. EventBridge and logs are written to by others than our code; STS is signed for, not
-called."""
-WITHOUT = {"pricing", "savingsplans"}
+"""Services with a VPC endpoint. EventBridge and logs are written to by others than our code; the token for
+EKS is signed for STS, not sent to it by us."""
+WITHOUT = {"pricing", "savingsplans", "sts"}
 """Services without a VPC endpoint. Without pricing, only fresh list prices are missing:
-`test_failing_api_call_is_recovered_from[GetProducts-5xx]` runs without them. Savings Plans are read only with
-`commitments: account`; in an isolated network, `bucket` replaces it."""
+`test_failing_api_call_is_recovered_from[GetProducts-5xx]` runs without them. Savings Plans are read, and STS
+is called for a payer account, only with `commitments: account`: settings refuse it in an isolated network."""
 
 
 def test_private_cluster_calls_only_known_services_without_a_vpc_endpoint() -> None:

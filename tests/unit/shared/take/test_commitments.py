@@ -4,7 +4,7 @@ from typing import cast
 
 import msgspec
 
-from shared.errors import Unreachable
+from shared.errors import Fault, NotFound, Unreachable
 from shared.model.cloud_provider.instance_type import Catalog
 from shared.model.cluster import ClusterSnapshot
 from shared.model.ec2.commitments import Commitments, OnDemandInstance, ReservedInstances
@@ -21,10 +21,14 @@ EARLIER = Commitments(reserved=(ReservedInstances(reservation_id="ri", instance_
 
 
 class UnreachableAccount:
-    """An EC2 that does not answer."""
+    """An EC2 that does not answer, or answers with another fault."""
+
+    def __init__(self, fault: Fault | None = None) -> None:
+        """Answer with *fault*."""
+        self.fault = fault or Unreachable("ec2:DescribeReservedInstances: no answer")
 
     def describe_reserved_instances(self) -> tuple[ReservedInstances, ...]:
-        raise Unreachable("ec2:DescribeReservedInstances: no answer")
+        raise self.fault
 
     def describe_other_instances(self, cluster: str) -> tuple[Instance, ...]:
         raise Unreachable(f"ec2:DescribeInstances {cluster}: no answer")
@@ -52,6 +56,15 @@ def test_commitments_of_the_last_catalog_are_used_if_the_account_does_not_answer
     commitments, [problem] = load_commitments(make_source("account"), make_cluster(), PRICES)
     assert commitments is None
     assert problem.message.endswith("they are not used")
+
+
+def test_commitments_are_kept_if_the_account_answers_not_found() -> None:
+    fault = NotFound("savingsplans:DescribeSavingsPlanRates: ResourceNotFoundException")
+    world = msgspec.structs.replace(make_source("account"), ec2=cast("Ec2", UnreachableAccount(fault)))
+    commitments, [problem] = load_commitments(world, make_cluster(EARLIER), PRICES)
+    assert commitments == EARLIER
+    assert problem.name == "account"
+    assert problem.message == (f"could not be read: NotFound: {fault}; those of the last catalog are used")
 
 
 def test_missing_and_invalid_documents_are_reported_with_the_fix() -> None:

@@ -124,7 +124,7 @@ def test_cluster_that_joins_writes_its_usage_and_launches_after_a_delay() -> Non
     usage = read_group_usage(outside.build_world())
     assert usage is not None
     share = usage.compute_share(outside.clock.get_time())
-    assert (share.available, share.waiting_reason) == (0, "the cluster joins group g; launches begin 3m later")
+    assert (share.available, share.waiting_reason) == (0, "the cluster joins group g; it launches no nodes for 3m")
     assert not launch(outside.build_world(), USD, revision=0)
     assert try_write_amount(outside.build_world(), GroupAmount(used=2 * USD, revision=0), is_launch=False)
     assert not launch(outside.build_world(), 3 * USD)

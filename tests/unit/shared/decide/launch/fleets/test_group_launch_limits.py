@@ -51,7 +51,7 @@ def test_launches_use_what_the_other_clusters_leave() -> None:
     assert launch_plan.group_amount.revision == 1
     assert launch_plan.unlaunchable[0].message == (
         "group g would exceed its limit of $10.0000/h: a node costs up to $0.0822/h, $0.2476/h is left; "
-        "to fix: raise group-limit-usd-per-hour"
+        "to fix: increase group-limit-usd-per-hour in all clusters of the group"
     )
 
 
@@ -66,7 +66,7 @@ def test_claims_wait_while_the_group_cannot_be_read() -> None:
     assert count_launched(launch_plan) == 0
     assert launch_plan.group_amount is None
     assert {(refused.final, refused.message) for refused in launch_plan.unlaunchable} == {
-        (False, "the entries of group g could not be read: Unreachable: timeout; until then, no node is launched")
+        (False, "group g: table could not be read: Unreachable: timeout; no node is launched until it can be read")
     }
 
 
@@ -79,7 +79,10 @@ def test_cluster_waits_after_it_joined() -> None:
     launch_plan = plan(msgspec.structs.replace(usage, entries=new_entries))
     assert count_launched(launch_plan) == 0
     assert launch_plan.group_amount is not None
-    assert "the cluster joined group g at " in launch_plan.unlaunchable[0].message
+    joined_at, launches_at = NOW - JOIN_DELAY + timedelta(seconds=1), NOW + timedelta(seconds=1)
+    assert launch_plan.unlaunchable[0].message == (
+        f"the cluster joined group g at {joined_at:%H:%M:%SZ}; it launches no nodes until {launches_at:%H:%M:%SZ}"
+    )
 
 
 def test_amount_is_unknown_without_prices() -> None:
@@ -99,9 +102,21 @@ def test_without_a_group_launches_are_unchanged() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "$0.0500/h is left of the limit of group g of $1.0000/h: increase group-limit-usd-per-hour"),
-        ({"read_error": "Forbidden: no"}, "the entries of group g could not be read: Forbidden: no; until then, no"),
-        ({"entries": ()}, "the cluster joins group g; launches begin 3m later; until then, no node is launched"),
+        (
+            {},
+            (
+                "$0.0500/h is left of the limit of group g of $1.0000/h: increase group-limit-usd-per-hour in all "
+                "clusters of the group"
+            ),
+        ),
+        (
+            {"read_error": "Forbidden: no", "table": "ARN"},
+            (
+                "group g: table ARN could not be read: Forbidden: no; no node is launched until it can be read; "
+                "to fix: allow dynamodb:GetItem and dynamodb:PutItem on group-table for provision"
+            ),
+        ),
+        ({"entries": ()}, "the cluster joins group g; it launches no nodes for 3m"),
     ],
 )
 def test_refused_pod_names_the_group_and_the_amounts(fields: dict[str, Any], message: str) -> None:

@@ -62,7 +62,7 @@ def test_refused_launch_names_the_amounts_and_the_fix() -> None:
     (unlaunchable,) = plan.unlaunchable
     assert unlaunchable.message == (
         "NodePool default would exceed its limit of $0.1000/h: a node costs up to $0.0822/h, $0.1000/h is left; "
-        "to fix: raise joiner.dev/limit-usd-per-hour"
+        "to fix: increase joiner.dev/limit-usd-per-hour"
     )
     assert [row.pool for row in plan.limit_reservations] == [CLUSTER_SCOPE, "default"]
 
