@@ -151,10 +151,6 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.ENDS_AT: ("Node", "When EC2 reclaims the instance."),
     names.EARLY_ENDS: ("NodePool", "Instances that EC2 ended before their nodes registered, with the times."),
     names.REGISTRATION_HEALTH: ("NodePool", "Which of its last four NodeClaims failed to register."),
-    names.FILL_LAST_TAINT: (
-        "Node",
-        "Taint (PreferNoSchedule) on the newest nodes of a NodePool, with `fill-older-nodes-first: on`.",
-    ),
     names.AT_RISK: ("Node", "Taint after a rebalance recommendation, with the rebalance policy `cordon` or `replace`."),
     names.DISRUPTED_TAINT: ("Node", "Taint: the node is being removed, so no new pods are scheduled on it."),
     names.UNREGISTERED_TAINT: ("Node", "Taint until the node is registered."),

@@ -23,7 +23,7 @@ from shared.decide.disruption.orchestration.command_targets import find_expected
 from shared.decide.disruption.orchestration.orchestration_queue import build_orchestration_queue
 from shared.decide.disruption.pauses import describe_pauses, list_paused_reasons, parse_pause_settings
 from shared.decide.disruption.plan_mode import convert_to_planned, describe_planned
-from shared.decide.disruption.scale_down_order.scale_down_order import plan_scale_down_order
+from shared.decide.disruption.scale_down_order.deletion_costs import plan_deletion_costs
 from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
@@ -122,17 +122,12 @@ def decide_disruption(
     )
     yield from queue.begin_commands(disruption_decision.commands if is_disruption_active else (), deadline)
     yield from queue.remove_leftovers()
-    order_outcomes: tuple[Outcome, ...] = ()
-    if not is_stopped:  # with `disruption: plan`, only taints of earlier runs are removed
-        order_actions = plan_scale_down_order(
-            cluster_state,
-            has_deletion_costs=is_disruption_active and settings.pod_deletion_cost == "on",
-            has_taints=is_disruption_active and settings.fill_older_nodes_first == "on",
-            command_nodes=queue.list_busy_nodes(),
-            paused_reasons=list_paused_reasons(queue.pauses),
+    cost_outcomes: tuple[Outcome, ...] = ()
+    if settings.pod_deletion_cost == "on" and is_disruption_active and not is_stopped:
+        cost_actions = plan_deletion_costs(
+            cluster_state, command_nodes=queue.list_busy_nodes(), paused_reasons=list_paused_reasons(queue.pauses)
         )
-        if order_actions:
-            order_outcomes = yield PerformActions(actions=order_actions, is_guarded=True, is_last=True)
+        cost_outcomes = yield PerformActions(actions=cost_actions, is_guarded=True, is_last=True)
     verdicts = repairs.with_verdicts(
         disruption_decision.verdicts if is_disruption_active else convert_to_planned(disruption_decision.verdicts)
     )
@@ -144,7 +139,7 @@ def decide_disruption(
         continuations = plan_continuation(inputs.cursor, disruption_decision.cursor)
         event_actions = keep_earliest_requeues((*event_actions, *continuations))
     event_outcomes: tuple[Outcome, ...] = yield PerformActions(actions=event_actions)
-    outcomes = (*queue.outcomes, *repair_outcomes, *order_outcomes, *event_outcomes)
+    outcomes = (*queue.outcomes, *repair_outcomes, *cost_outcomes, *event_outcomes)
     return DisruptionReport(
         cluster=cluster,
         outcomes=outcomes,

@@ -23,7 +23,7 @@ from shared.model.core.labels import (
 )
 from shared.model.core.metadata import ObjectMeta, is_condition_true
 from shared.model.core.resources import PODS, Resources, build_resources, sum_resources
-from shared.model.core.taints import Taint, is_ephemeral, without_fill_last_taint
+from shared.model.core.taints import Taint, is_ephemeral
 from shared.model.core.units import parse_instant
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.other_providers import is_of_other_provider
@@ -105,11 +105,10 @@ class StateNode(msgspec.Struct, frozen=True, kw_only=True):
         return labels
 
     def list_taints(self) -> tuple[Taint, ...]:
-        """Return the taints that plans respect: `FILL_LAST` is only for kube-scheduler."""
-        node_taints = without_fill_last_taint(self.node.taints) if self.node is not None else ()
+        """Return the taints that a pod must tolerate."""
         if self.claim is None:
-            return node_taints
-        current = node_taints if self.node is not None and self.is_registered() else self.claim.taints
+            return self.node.taints if self.node is not None else ()
+        current = self.node.taints if self.node is not None and self.is_registered() else self.claim.taints
         if self.is_initialized():
             return current
         startup_taints = self.claim.startup_taints

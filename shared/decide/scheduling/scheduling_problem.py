@@ -38,7 +38,6 @@ from shared.decide.scheduling.topology.topology import Topology
 from shared.decide.scheduling.topology.topology_builder import build_topology
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.resources import Axes, build_axes
-from shared.model.core.taints import FILL_LAST
 from shared.model.decisions.placement import SchedulingOptions, Unschedulable
 from shared.model.karpenter.spot_share import ShareUsage
 from shared.model.kubernetes.pod import Pod
@@ -244,6 +243,6 @@ def _build_axes(cluster: ClusterSnapshot, shapes: Iterable[PodShape]) -> Axes:
 def _has_prefer_no_schedule_taints(cluster: ClusterSnapshot) -> bool:
     """Return whether some NodePool or node has a taint with the effect PreferNoSchedule."""
     taints = [taint for pool in cluster.node_pools for taint in pool.taints]
-    taints += [taint for node in cluster.nodes for taint in node.taints if taint != FILL_LAST]
+    taints += [taint for node in cluster.nodes for taint in node.taints]
     taints += [taint for claim in cluster.node_claims for taint in claim.taints]
     return any(taint.effect == "PreferNoSchedule" for taint in taints)

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from shared.model.core.labels import DISRUPTED_TAINT, FILL_LAST_TAINT, UNREGISTERED_TAINT
+from shared.model.core.labels import DISRUPTED_TAINT, UNREGISTERED_TAINT
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
@@ -46,8 +46,6 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True
 
 DISRUPTED: Final = Taint(key=DISRUPTED_TAINT, effect="NoSchedule")
 UNREGISTERED: Final = Taint(key=UNREGISTERED_TAINT, effect="NoExecute")
-FILL_LAST: Final = Taint(key=FILL_LAST_TAINT, effect="PreferNoSchedule")
-"""For kube-scheduler only: plans ignore it."""
 PREFER_NO_SCHEDULE: Final = Toleration(operator="Exists", effect="PreferNoSchedule")
 
 EPHEMERAL_TAINTS: Final = (
@@ -73,11 +71,6 @@ def without_disrupted_taint(taints: Iterable[Taint]) -> tuple[Taint, ...]:
 def with_disrupted_taint(taints: Iterable[Taint]) -> tuple[Taint, ...]:
     """Return *taints* with Joiner's taint as the only disrupted taint."""
     return (*without_disrupted_taint(taints), DISRUPTED)
-
-
-def without_fill_last_taint(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    """Return *taints* without `FILL_LAST`; the same tuple if it has none."""
-    return tuple(taint for taint in taints if taint != FILL_LAST) if FILL_LAST in taints else taints
 
 
 def find_untolerated_taint(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from shared.model.core.labels import FILL_LAST_TAINT, OWN_DELETION_COST, POD_DELETION_COST
+from shared.model.core.labels import OWN_DELETION_COST, POD_DELETION_COST
 from shared.model.decisions.action import EvictPod, SetDeletionCost
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.worlds import Json, World, make_deployment, make_node_class, make_node_pool
@@ -92,52 +92,3 @@ def test_no_deletion_cost_is_set_while_disruption_is_only_planned() -> None:
     world.advance_seconds(300)
     assert len(world.list_nodes()) > 1
     assert world.list_done_actions(SetDeletionCost) == []
-
-
-def list_newest_nodes(world: World) -> set[str]:
-    """Return the names of the Nodes with the taint `joiner.dev/fill-last`."""
-    return {
-        node["metadata"]["name"]
-        for node in world.list_nodes()
-        if any(taint["key"] == FILL_LAST_TAINT for taint in node["spec"].get("taints") or [])
-    }
-
-
-def test_taints_are_removed_when_disruption_is_only_planned() -> None:
-    settings = {"fill-older-nodes-first": "on", "disruption": "plan"}
-    world = World(
-        make_node_class(), make_node_pool(types=SIZES), types=SIZES, template=synthesize_stack("off", **settings)
-    )
-    world.apply([make_deployment(12, cpu="700m")])
-    world.wait_until_settled(12)
-    node = world.list_nodes()[0]
-    taints = [*(node["spec"].get("taints") or []), {"key": FILL_LAST_TAINT, "effect": "PreferNoSchedule"}]
-    world.cluster.api.patch("nodes", node["metadata"]["name"], {"spec": {"taints": taints}})
-    assert list_newest_nodes(world) == {node["metadata"]["name"]}
-    world.advance_seconds(180)
-    assert len(world.list_nodes()) > 1
-    assert list_newest_nodes(world) == set()
-
-
-def test_new_pods_fill_older_nodes_first() -> None:
-    shared_nodes = {}
-    newest_nodes: set[str] = set()
-    for setting in ("on", "off"):
-        template = synthesize_stack("off", **{"fill-older-nodes-first": setting})
-        pool = make_node_pool(types=SIZES, disruption={"consolidationPolicy": "WhenEmpty"}, after="10m")
-        services = [make_deployment(10, name, cpu="700m") for name in SERVICES]
-        world = World(make_node_class(), pool, *services, types=SIZES, template=template)
-        world.wait_until_settled(30)
-        world.advance_seconds(300)
-        assert bool(list_newest_nodes(world)) == (setting == "on")
-        newest_nodes |= list_newest_nodes(world)
-        for name in SERVICES:
-            world.scale(5, name)
-        world.advance_seconds(120)
-        names = {pod["metadata"]["name"] for pod in world.list_running_pods()}
-        world.scale(8, "web")
-        world.advance_seconds(60)
-        new_pods = [pod for pod in world.list_running_pods() if pod["metadata"]["name"] not in names]
-        shared_nodes[setting] = newest_nodes & {pod["spec"]["nodeName"] for pod in new_pods}
-    assert not shared_nodes["on"]
-    assert shared_nodes["off"]

@@ -1,1 +1,1 @@
-"""Which nodes scale-downs should empty, and new pods should fill last: deletion costs of pods, and a taint of nodes."""
+"""Which nodes scale-downs should empty first, and the deletion costs of their pods."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Final
 
-from shared.decide.disruption.scale_down_order.emptiable_nodes import EmptiableNodes, compute_deletion_cost
+from shared.decide.disruption.scale_down_order.emptiable_nodes import compute_deletion_cost, find_emptiable_nodes
 from shared.decide.disruption.scale_down_order.replicaset_pods import ReplicaSetPods
 from shared.model.decisions.action import SetDeletionCost
 from shared.model.kubernetes.deletion_cost import get_own_deletion_cost
@@ -20,10 +20,7 @@ MAX_CHANGES_PER_RUN: Final = 50
 
 
 def plan_deletion_costs(
-    cluster_state: ClusterState,
-    replica_set_pods: ReplicaSetPods,
-    emptiable_nodes: EmptiableNodes,
-    command_nodes: Collection[str] = (),
+    cluster_state: ClusterState, *, command_nodes: Collection[str] = (), paused_reasons: Collection[str] = ()
 ) -> tuple[SetDeletionCost, ...]:
     """Return at most `MAX_CHANGES_PER_RUN` changes, those on the newest nodes first.
 
@@ -31,6 +28,8 @@ def plan_deletion_costs(
     anyway. A pod that already has the right deletion cost is not changed. A deletion cost that a user has set is never
     changed.
     """
+    replica_set_pods = ReplicaSetPods(cluster_state.snapshot.pods)
+    emptiable_nodes = find_emptiable_nodes(cluster_state, replica_set_pods, paused_reasons)
     costs = {state.name: compute_deletion_cost(state) for states in emptiable_nodes.values() for state in states}
     other_names = sorted(
         state.name for state in cluster_state.nodes if state.name not in costs and not is_deleting_or_marked(state)

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from shared.decide.disruption.scale_down_order.deletion_costs import MAX_CHANGES_PER_RUN
+from shared.decide.disruption.scale_down_order.deletion_costs import MAX_CHANGES_PER_RUN, plan_deletion_costs
 from shared.decide.disruption.scale_down_order.emptiable_nodes import compute_deletion_cost
-from shared.decide.disruption.scale_down_order.scale_down_order import plan_scale_down_order
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import DO_NOT_DISRUPT, OWN_DELETION_COST, POD_DELETION_COST, SCALE_DOWN_DISABLED
 from shared.model.core.metadata import ObjectMeta, OwnerReference, build_pairs
@@ -61,13 +60,7 @@ def compute_age(cost: int) -> int:
 
 
 def plan_changes(cluster: ClusterSnapshot, **options: object) -> tuple[SetDeletionCost, ...]:
-    changes = plan_scale_down_order(
-        ClusterState(cluster),
-        has_deletion_costs=True,
-        has_taints=False,
-        **options,  # type: ignore[arg-type]
-    )
-    return tuple(change for change in changes if isinstance(change, SetDeletionCost))
+    return plan_deletion_costs(ClusterState(cluster), **options)  # type: ignore[arg-type]
 
 
 def list_changes(cluster: ClusterSnapshot, **options: object) -> dict[str, int | None]:
@@ -104,12 +97,6 @@ def test_pods_on_newer_nodes_have_a_lower_deletion_cost_and_are_patched_first() 
     costs = list_changes(cluster)
     assert costs == {"b1": 2, "a1": 60, "a2": 60, "c1": 2000, "c2": 2000}
     assert list(costs) == ["b1", "a1", "a2", "c1", "c2"]
-
-
-def test_deletion_costs_stay_after_the_setting_is_off() -> None:
-    cluster = make_fleet(make_aged_node("a", 1, make_marked("a1", 60)), make_aged_node("b", 2, make_replica("b1")))
-    assert list_changes(cluster) == {"a1": 1, "b1": 2}
-    assert plan_scale_down_order(ClusterState(cluster), has_deletion_costs=False, has_taints=False) == ()
 
 
 def test_nodes_that_were_created_together_have_an_order() -> None:
