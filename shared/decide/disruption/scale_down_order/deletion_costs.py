@@ -30,7 +30,7 @@ def plan_deletion_costs(
     """
     replica_set_pods = ReplicaSetPods(cluster_state.snapshot.pods)
     emptiable_nodes = find_emptiable_nodes(cluster_state, replica_set_pods, paused_reasons)
-    costs = {state.name: compute_deletion_cost(state) for states in emptiable_nodes.values() for state in states}
+    costs = {state.name: compute_deletion_cost(state) for state in emptiable_nodes}
     other_names = sorted(
         state.name for state in cluster_state.nodes if state.name not in costs and not is_deleting_or_marked(state)
     )

@@ -1,11 +1,11 @@
-"""The nodes that scale-downs can empty, in the order in which they should become empty: the newest first.
+"""The nodes that scale-downs can empty, and their order: the newest first.
 
 Nodes are launched for a peak and should end with it. The creation time of a node never changes, so the order is stable:
-old nodes stay full, and pods and nodes are patched once.
+old nodes stay full, and each pod is patched once.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from zlib import crc32
@@ -25,23 +25,16 @@ _NODES_PER_PERIOD: Final = 64
 """Values of the hash. With these constants, costs stay above -2^27 until 2064: at -2^27, Karpenter, after a migration
 back to it, would ignore the pods when it looks for empty nodes."""
 
-EmptiableNodes = Mapping[str, tuple[StateNode, ...]]
-"""Nodes by NodePool, the newest first; only NodePools with at least two of them."""
-
 
 def find_emptiable_nodes(
     cluster_state: ClusterState, replica_set_pods: ReplicaSetPods, paused_reasons: Collection[str] = ()
-) -> EmptiableNodes:
-    """Return the nodes that a scale-down can empty, and Joiner then removes."""
-    nodes_by_pool: defaultdict[str, list[StateNode]] = defaultdict(list)
-    for state in cluster_state.nodes:
-        if _is_emptiable(state, cluster_state, replica_set_pods, paused_reasons):
-            nodes_by_pool[state.pool].append(state)
-    return {
-        pool: tuple(sorted(nodes, key=lambda state: (compute_deletion_cost(state), state.name)))
-        for pool, nodes in sorted(nodes_by_pool.items())
-        if len(nodes) > 1
-    }
+) -> list[StateNode]:
+    """Return the nodes that a scale-down can empty, and Joiner then removes, of NodePools with at least two of them."""
+    emptiable_nodes = [
+        state for state in cluster_state.nodes if _is_emptiable(state, cluster_state, replica_set_pods, paused_reasons)
+    ]
+    count_by_pool = Counter(state.pool for state in emptiable_nodes)
+    return [state for state in emptiable_nodes if count_by_pool[state.pool] > 1]
 
 
 def compute_deletion_cost(state: StateNode) -> int:
