@@ -27,6 +27,7 @@ UNLIMITED_LAUNCHES_SETTINGS: Final = {
     for limit in ("nodes-per-minute", "usd-per-hour", "pool-nodes-per-minute", "pool-usd-per-hour")
 }
 """The settings that turn the launch circuit breaker off, for measurements of large clusters."""
+SOURCE_FOLDERS: Final = ("infra", "shared/settings_by_topic")
 SOURCE_FILES: Final = (
     "app.py",
     "cdk.json",
@@ -68,7 +69,7 @@ def read_template(path: Path) -> dict[str, Any]:
 def _compute_digest(settings: Mapping[str, str]) -> str:
     digest = sha256(json.dumps(settings).encode())
     for path in [
-        *sorted((REPOSITORY_ROOT / "infra").rglob("*.py")),
+        *(path for folder in SOURCE_FOLDERS for path in sorted((REPOSITORY_ROOT / folder).rglob("*.py"))),
         *(REPOSITORY_ROOT / name for name in SOURCE_FILES),
     ]:
         digest.update(f"{path.relative_to(REPOSITORY_ROOT)}\0".encode())

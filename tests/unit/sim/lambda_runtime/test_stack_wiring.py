@@ -269,16 +269,17 @@ def test_template_is_synthesized_again_after_a_source_change(
     application: Callable[..., list[list[str]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     commands = application({"Resources": {}})
-    for name in ("infra/stack/stack.py", *synthesis.SOURCE_FILES):
+    for name in ("infra/stack/stack.py", "shared/settings_by_topic/money.py", *synthesis.SOURCE_FILES):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text('{"context": {}}')
     monkeypatch.setattr(synthesis, "REPOSITORY_ROOT", tmp_path)
-    for number, name in enumerate(("cdk.json", "infra/stack/stack.py", "shared/settings.py"), start=1):
+    changed_files = ("cdk.json", "infra/stack/stack.py", "shared/settings.py", "shared/settings_by_topic/money.py")
+    for number, name in enumerate(changed_files, start=1):
         synthesis.synthesize_template()
         assert len(commands) == number
         (tmp_path / name).write_text('{"context": {}, "changed": true}')
     synthesis.synthesize_template()
-    assert len(commands) == 4
+    assert len(commands) == len(changed_files) + 1
 
 
 @pytest.mark.parametrize(("documents", "returncode"), [((), 1), (({},), 1), ((), 0), (({}, {}), 0)])

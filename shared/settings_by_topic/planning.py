@@ -1,0 +1,35 @@
+"""Settings of the cluster, and of plans for pending pods."""
+
+from typing import Annotated
+
+import msgspec
+
+from shared import settings_text
+from shared.settings_text import MinValuesPolicy, Mode, PodNominations, PreferencePolicy, TextForm
+
+
+class PlanningSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the cluster, and of plans for pending pods."""
+
+    kube_endpoint: Annotated[
+        str, msgspec.Meta(pattern=r"^(https://[^\s/]+/?)?\Z"), TextForm(allowed="a URL like https://HOST, or empty")
+    ] = ""
+    """URL of the cluster's API server. If empty, the functions read it from eks:DescribeCluster."""
+    mode: Mode = "active"
+    """`active`: Joiner acts on its decisions. `plan` (dry-run mode): Joiner decides and reports, but changes nothing:
+    it also stops drains in progress, and does not handle Spot interruptions."""
+    preference_policy: Annotated[PreferencePolicy, TextForm(variable="PREFERENCE_POLICY")] = "Respect"
+    """Whether preferred affinities and `ScheduleAnyway` spread constraints of pods are applied where possible
+    (`Respect`) or not at all (`Ignore`). With `Respect`, consolidation keeps preferred pod
+    anti-affinity that holds on the current node of a pod."""
+    min_values_policy: Annotated[MinValuesPolicy, TextForm(variable="MIN_VALUES_POLICY")] = "Strict"
+    """Whether `minValues` of a requirement must be satisfied (`Strict`) or is relaxed if it cannot be
+    (`BestEffort`)."""
+    pod_nominations: PodNominations = "Enabled"
+    """`Enabled`: Joiner nominates pods for the nodes that it creates for them, in `status.nominatedNodeName`.
+    `Disabled`: Joiner does not write the status of pods, and prefers plans that do not depend on nominations."""
+    node_cost_usd_per_hour: settings_text.Usd = 0
+    """Cost of each node in USD per hour in addition to its instance and volumes, for example the license of an agent.
+    The higher it is, the fewer and larger the planned nodes are."""
+    volume_usd_per_gib_month: settings_text.Usd = 0.08
+    """Price of the nodes' volumes in USD per GiB and month, used when plans are compared."""
