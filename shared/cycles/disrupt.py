@@ -6,19 +6,20 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from shared.cycles.interactions.settled_run import SettledRun, find_settled_run, store_settled_run
 from shared.cycles.interactions.workload_history import update_forecasts
 from shared.cycles.setup.decision_driver import DecisionDriver
 from shared.cycles.setup.options_from_settings import build_disruption_settings, build_scheduling_options
 from shared.cycles.setup.planning_snapshot import VALIDATION_REQUEST, take_planning_snapshot
 from shared.cycles.setup.run_cycle import PLANNER_LEASE, CycleReport, run_and_report, run_with_lease
-from shared.cycles.setup.time_limit import Deadline, build_time_check
+from shared.cycles.setup.time_limit import Deadline, build_time_check, get_time_left
 from shared.decide.common.requeue_delays import keep_earliest_requeues
 from shared.decide.disruption.disruption_controller import decide_node_disruption
 from shared.decide.disruption.disruption_requeues import plan_continuation, plan_disruption_requeues
 from shared.decide.disruption.drift.drifted_condition import describe_drift
 from shared.decide.disruption.events import describe_verdicts
 from shared.decide.disruption.input_problems import find_disruption_problems
-from shared.decide.disruption.node_repair import NodeRepairDecision, decide_node_repair
+from shared.decide.disruption.node_repair import NodeRepairDecision, decide_node_repair, is_unhealthy
 from shared.decide.disruption.orchestration.command_targets import find_expected_nodes
 from shared.decide.disruption.orchestration.orchestration_queue import build_orchestration_queue
 from shared.decide.disruption.pauses import describe_pauses, list_paused_reasons, parse_pause_settings
@@ -27,7 +28,7 @@ from shared.decide.disruption.scale_down_order.deletion_costs import plan_deleti
 from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
-from shared.model.decisions.action import Action
+from shared.model.decisions.action import Action, FollowUp, PublishEvent
 from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.command import DisruptionPauses
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions
@@ -45,6 +46,7 @@ from shared.report.journal.journal_entries import (
     select_event_verdicts,
     select_new_verdicts,
 )
+from shared.report.log import log
 from shared.report.metrics.cycle_metrics import compute_fleet_metrics
 from shared.report.metrics.emf import MONEY_USED
 from shared.state.cluster_state import ClusterState
@@ -72,10 +74,23 @@ def run_disrupt(world: World, trigger: str) -> CycleReport:
             forecasts=forecasts,
             run_times=run_times,
         )
+        settled_run = find_settled_run(world.memory, trigger, cluster, inputs)
+        if settled_run is not None:
+            log("INFO", "nothing has changed", world, {"evaluated_at": settled_run.cluster.taken_at})
+            return CycleReport(cluster=cluster, counts=settled_run.counts, problems=(*problems, *settled_run.problems))
+        time_left = get_time_left(world)
         report = DecisionDriver(world, fence, cluster).run(decide_disruption(cluster, inputs, deadline), inputs)
         if world.memory is not None:
             world.memory.update(report.memory)
         write_cursor(cursor, report.cursor, world, fence)
+        settled_run = SettledRun(
+            cluster=cluster,
+            inputs=inputs,
+            counts=report.counts,
+            problems=report.problems,
+            duration=time_left - get_time_left(world),
+        )
+        store_settled_run(world.memory, settled_run if report.is_settled else None)
         return replace(report, problems=(*problems, *report.problems))
 
     return run_and_report("disrupt", world, trigger, lambda: run_with_lease(PLANNER_LEASE, "disrupt", world, run_cycle))
@@ -88,6 +103,8 @@ class DisruptionReport(CycleReport, frozen=True, kw_only=True):
     """Where the next sweep starts."""
     memory: dict[str, object]
     """The verdicts that are reported, for the memory of the container."""
+    is_settled: bool
+    """Whether all nodes were evaluated and nothing is left to do: no command, no unhealthy node, no pause."""
 
 
 def decide_disruption(
@@ -156,6 +173,14 @@ def decide_disruption(
         summary=DecisionSummary(decided=len(outcomes), cut=deadline.describe_cut() or queue.write_failure),
         cursor=disruption_decision.cursor,
         memory=memory,
+        is_settled=not (
+            disruption_decision.commands
+            or disruption_decision.cursor
+            or deadline.describe_cut()
+            or queue.has_work()
+            or any(map(is_unhealthy, cluster.nodes))
+            or not all(map(_is_report, outcomes))
+        ),
     )
 
 
@@ -163,6 +188,11 @@ def _count_money_used(cluster_state: ClusterState, options: SchedulingOptions) -
     """Return the used part of the limit in USD per hour that is closest to its end; empty without such limits."""
     usages = measure_limit_usage(cluster_state, options.money)
     return {MONEY_USED: max(usage.used_percent for usage in usages)} if usages else {}
+
+
+def _is_report(outcome: Outcome) -> bool:
+    """Return whether *outcome* is that of an event or a requested run, and not of a change of the cluster."""
+    return isinstance(outcome.action, PublishEvent | FollowUp) and outcome.result != "failed"
 
 
 def _list_event_actions(

@@ -35,3 +35,8 @@ def build_time_check(world: World, reserve: timedelta = ACTION_TIME_RESERVE) -> 
     """Return a check whether no more than *reserve* of the invocation's time is left; None if the time is unknown."""
     get_time_left = world.time_left
     return None if get_time_left is None else lambda: get_time_left() < reserve
+
+
+def get_time_left(world: World) -> timedelta:
+    """Return the time that is left of the invocation; 0 if it is unknown."""
+    return timedelta() if world.time_left is None else world.time_left()

@@ -24,7 +24,7 @@ MEMORY_MB_PER_VCPU: Final = 1769
 """The memory size for which Lambda provides one vCPU."""
 MAX_WATCH_HISTORY: Final = 102_400
 """The largest number of events that the watch cache of kube-apiserver keeps for a resource."""
-EVENT: Final = {"detail-type": "Scheduled Event", "source": "aws.scheduler"}
+EVENT: Final = {"detail-type": "Scheduled Event", "source": "schedule"}
 
 
 class MeteredInvocation(msgspec.Struct, kw_only=True):

@@ -1,6 +1,6 @@
 """Shared state of the consolidation methods: simulation, checks, nodes already disrupted, and kept verdicts."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from shared.decide.disruption.budgets.budget_tracker import BudgetTracker
@@ -75,7 +75,10 @@ class ConsolidationContext:
 
     def filter_remaining(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Return the *candidates* that are still available."""
-        remaining_candidates: list[Candidate] = []
+        return list(self.iterate_remaining(candidates))
+
+    def iterate_remaining(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        """Yield those of *candidates* that are still available, each when it is needed."""
         for candidate in candidates:
             if candidate.name in self.expected_pod_by_node:
                 message = (
@@ -90,8 +93,7 @@ class ConsolidationContext:
             elif (kept_verdict := self._cooldown.find_verdict(candidate)) is not None:
                 self.kept_verdicts[candidate.name] = kept_verdict
             else:
-                remaining_candidates.append(candidate)
-        return remaining_candidates
+                yield candidate
 
     def find_unplannable_pod(self, candidate: Candidate) -> str:
         """Return the name of a pod that would have to move and cannot be planned, or "" if there is none."""

@@ -69,7 +69,10 @@ class SingleAndMultiNodeConsolidation:
                 break
             if not self._context.filter_remaining((seed,)):
                 continue
-            proposed_command = self._grow_set(seed, self._context.filter_remaining(candidates[position + 1 :]), trials)
+            other_candidates = self._context.iterate_remaining(
+                candidates[number] for number in range(position + 1, len(candidates))
+            )
+            proposed_command = self._grow_set(seed, other_candidates, trials)
             if proposed_command is not None:
                 proposed_commands.append(proposed_command)
                 self._context.record_commands((proposed_command,))

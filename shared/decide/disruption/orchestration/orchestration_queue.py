@@ -98,6 +98,11 @@ class OrchestrationQueue(msgspec.Struct, kw_only=True):
         if not self.is_stopped:
             yield from self._apply_actions(clean_up_commands(self.cluster_state, self.command_states.values()))
 
+    def has_work(self) -> bool:
+        """Return whether the next run has something to do even if nothing changes: a command, a pause or a retry."""
+        is_any_open = any(state.is_open for state in self.command_states.values())
+        return bool(is_any_open or self.changed_states or self.pauses.items or self.write_failure)
+
     def list_busy_nodes(self) -> frozenset[str]:
         """Return the names of nodes that get no new decision in this cycle.
 
