@@ -91,9 +91,9 @@ class PodClaims:
             if spec is None or self._is_pinned(name) or not spec.requests:
                 continue
             if pod_claim.claim:
-                shared_specs[name] = self._add_class_selectors(spec)
+                shared_specs[name] = self.add_class_selectors(spec)
             else:
-                generated_specs.append(self._add_class_selectors(spec))
+                generated_specs.append(self.add_class_selectors(spec))
         if not shared_specs and not generated_specs:
             return None
         return DeviceDemand(shared=tuple(shared_specs.items()), generated=tuple(generated_specs))
@@ -165,7 +165,8 @@ class PodClaims:
                 return f"DeviceClass {request.device_class}: {device_class.unsupported} is not supported by Joiner"
         return ""
 
-    def _add_class_selectors(self, spec: ClaimSpec) -> ClaimSpec:
+    def add_class_selectors(self, spec: ClaimSpec) -> ClaimSpec:
+        """Return *spec* whose requests have the selectors of their device class too; all classes must exist."""
         return replace(
             spec,
             requests=tuple(

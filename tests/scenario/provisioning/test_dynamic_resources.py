@@ -4,8 +4,6 @@ import json
 from functools import cache
 from typing import Any
 
-import pytest
-
 from shared.store.catalog import NEWEST_CATALOG_KEY
 from shared.store.catalog_format import decode_catalog
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
@@ -127,15 +125,14 @@ def test_without_the_setting_pods_with_claims_get_an_event() -> None:
     assert any("dynamic resource allocation is not supported" in event for event in world.list_events())
 
 
-@pytest.mark.parametrize("replicas", [1])
-def test_consolidation_moves_a_pod_only_to_a_node_with_free_devices(replicas: int) -> None:
+def test_consolidation_moves_a_pod_only_to_a_node_with_free_devices() -> None:
     world = build_world()
     world.apply([make_claiming_deployment(2), make_claiming_deployment(2, "infer")])
     world.wait_until_settled(4)
     assert list_types(world) == ["m5.2xlarge", "m5.2xlarge"]
     world.advance_seconds(600)
     assert list_types(world) == ["m5.2xlarge", "m5.2xlarge"], "each node is full of devices, not of CPU"
-    world.scale(replicas, "train")
-    world.scale(replicas, "infer")
+    world.scale(1, "train")
+    world.scale(1, "infer")
     world.wait_until(lambda: list_types(world) == ["m5.2xlarge"] and len(world.list_running_pods()) == 2, 1200)
     assert len(set(list_allocated_devices(world))) == 2
