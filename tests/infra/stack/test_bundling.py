@@ -321,3 +321,20 @@ def test_a_cold_start_imports_only_what_it_needs(name: str, asset: Path, tmp_pat
     # The batch processor belongs to the function that returns partial failures.
     assert ("aws_lambda_powertools.utilities.batch" in loaded) is (name == "interrupt")
     assert {service for service in loaded if service.startswith("functions.")} >= {f"functions.{name}.handler"}
+
+
+def test_layer_has_the_selector_library_only_with_the_setting_and_without_its_command_line(tmp_path: Path) -> None:
+    lock = bundling.LOCK_FILE.read_text()
+    for has_selectors in (False, True):
+        entries = bundling.filter_lock_entries(
+            lock, features=bundling.LayerFeatures(has_device_selectors=has_selectors)
+        )
+        assert ("\ncommon-expression-language==" in entries) is has_selectors
+        assert "\ntyper==" not in entries
+    package = tmp_path / "cel"
+    package.mkdir()
+    for name in ("__init__.py", "cli.py", "cel.pyi"):
+        (package / name).write_text("from . import cli")
+    bundling.prune_dependencies(tmp_path)
+    assert sorted(path.name for path in package.iterdir()) == ["__init__.py", "cel.pyi"]
+    assert (package / "__init__.py").read_text() == bundling.SELECTOR_PACKAGE
