@@ -22,6 +22,11 @@ def keep_honored_annotations(cluster: ClusterSnapshot) -> ClusterSnapshot:
     return cluster if read_honor_setting() == "on" else without_cluster_autoscaler_annotations(cluster)
 
 
+def are_devices_planned() -> bool:
+    """Return whether the setting dynamic-resource-allocation in the environment is `on`."""
+    return os.environ.get("JOINER_DYNAMIC_RESOURCE_ALLOCATION", "") == "on"
+
+
 def read_honor_setting() -> Literal["on", "off", ""]:
     """Return the setting honor-cluster-autoscaler-annotations in the environment; "" if it is not set or not valid."""
     text = os.environ.get("JOINER_HONOR_CLUSTER_AUTOSCALER_ANNOTATIONS", "")

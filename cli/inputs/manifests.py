@@ -19,7 +19,7 @@ from cli.inputs.workload_pods import (
 )
 from shared.model.core.formatting import format_count
 from shared.model.core.selectors import LabelSelector
-from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
+from shared.take.kubernetes.optional_resources import DEVICE_LISTS, OPTIONAL_KINDS
 from shared.take.kubernetes.page_decoding import format_missing_name
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 from shared.take.manifests.documents import DocumentSource
@@ -27,11 +27,17 @@ from shared.take.manifests.documents import DocumentSource
 _PLANNING_KINDS: Final = frozenset(listing.kind for listing in RESOURCE_KINDS) | {
     kind for _, kind in REPLICAS_FIELD_BY_KIND
 }
-_FEATURE_KINDS: Final = frozenset(listing.kind for listing in OPTIONAL_KINDS)
+_DEVICE_KINDS: Final = frozenset(listing.kind for listing in OPTIONAL_KINDS if listing.field in DEVICE_LISTS)
+_FEATURE_KINDS: Final = frozenset(listing.kind for listing in OPTIONAL_KINDS) - _DEVICE_KINDS
 _API_BY_KIND: Final = {listing.kind: listing.api_version for listing in (*RESOURCE_KINDS, *OPTIONAL_KINDS)} | {
     kind: api for api, kind in REPLICAS_FIELD_BY_KIND
 }
-_NAMESPACED_KINDS: Final = frozenset(("Pod", "DaemonSet", "PersistentVolumeClaim", "PodDisruptionBudget"))
+_NAMESPACED_KINDS: Final = frozenset(
+    (
+        *("Pod", "DaemonSet", "PersistentVolumeClaim", "PodDisruptionBudget"),
+        *("ResourceClaim", "ResourceClaimTemplate"),
+    )
+)
 _KARPENTER_KINDS: Final = frozenset(
     ("Provisioner", "AWSNodeTemplate", "Machine", "NodePool", "NodeClaim", "EC2NodeClass")
 )
@@ -60,11 +66,12 @@ def parse_manifests(
     running_labels: Mapping[str, list[Mapping[str, str]]],
     *,
     are_features_on: bool = False,
+    are_devices_on: bool = False,
 ) -> Manifests:
     """Sort the objects in *documents* by use; problems with objects are passed to *report_error*.
 
     *running_labels*: labels of the pods that are already in the cluster, by namespace. Optional kinds are used only if
-    *are_features_on*.
+    *are_features_on*, those of dynamic resource allocation only if *are_devices_on*.
     """
     unused_kinds: Counter[str] = Counter()
     document_by_key: dict[tuple[str, str, str], InputDocument] = {}
@@ -73,7 +80,7 @@ def parse_manifests(
             _add_document(_set_generated_name(document, number), number, document_by_key, report_error)
     count_pods = _build_pod_counter((document.value for document in document_by_key.values()), running_labels)
     expanded_objects, notes = _expand_workloads(document_by_key, count_pods, report_error)
-    for kind in _FEATURE_KINDS if are_features_on else ():
+    for kind in (*(_FEATURE_KINDS if are_features_on else ()), *(_DEVICE_KINDS if are_devices_on else ())):
         del unused_kinds[kind]
     unused_kinds = +unused_kinds
     if unused_kinds:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cli.facts.installation import Installation, InstallationReader
 from cli.inputs.documents import iterate_objects, read_documents
-from cli.inputs.environment import keep_honored_annotations
+from cli.inputs.environment import are_devices_planned, keep_honored_annotations
 from cli.inputs.files import ErrorReporter
 from cli.inputs.manifests import Manifests, parse_manifests
 from cli.planning.arguments import ACCOUNT_SOURCE, get_default_catalog_source
@@ -21,8 +21,8 @@ from cli.terminal.stderr import print_errors, show_progress
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, join_names
 from shared.model.core.metadata import Problem
-from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS
-from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
+from shared.take.kubernetes.optional_resources import DEVICE_LISTS, OPTIONAL_KINDS
+from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind
 from shared.take.manifests.documents import DocumentSource
 from shared.take.manifests.snapshot_from_manifests import LeftOutReporter, build_snapshot_from_documents
 
@@ -66,7 +66,8 @@ def read_planning_input(args: argparse.Namespace, now: datetime) -> PlanningInpu
         InputError: a live cluster cannot be read, or none of the files. Other errors in files are recorded.
     """
     planning_input = _read_input(args, now)
-    return replace(planning_input, cluster=keep_honored_annotations(planning_input.cluster))
+    cluster = replace(keep_honored_annotations(planning_input.cluster), has_dynamic_resources=are_devices_planned())
+    return replace(planning_input, cluster=cluster)
 
 
 def _read_input(args: argparse.Namespace, now: datetime) -> PlanningInput:
@@ -200,8 +201,7 @@ def _read_live_input(args: argparse.Namespace, now: datetime) -> PlanningInput:
     )
 
     connection = connect_to_cluster(args.kubeconfig or "", args.context or "")
-    listings = (*OPTIONAL_KINDS, *RESOURCE_KINDS) if _has_enabled_features() else RESOURCE_KINDS
-    cluster, notes = read_live_cluster(connection.kube, now, connection.context, listings)
+    cluster, notes = read_live_cluster(connection.kube, now, connection.context, _list_read_kinds())
     if args.assume_unschedulable:
         cluster = mark_pods_unschedulable(cluster)
     read_errors, left_out_notes = list[str](), list[str]()
@@ -232,6 +232,7 @@ def _read_manifests(
         report_error,
         running_labels,
         are_features_on=_has_enabled_features(),
+        are_devices_on=are_devices_planned(),
     )
 
 
@@ -244,6 +245,13 @@ def _build_left_out_reporter(notes: list[str]) -> LeftOutReporter:
         notes.append(f"left out {format_count(len(names), kind)} of other providers: {listed_names}")
 
     return report_left_out
+
+
+def _list_read_kinds() -> tuple[ResourceKind, ...]:
+    """Return the kinds to read from a live cluster: optional kinds only for enabled features."""
+    has_features, has_devices = _has_enabled_features(), are_devices_planned()
+    optional_kinds = (kind for kind in OPTIONAL_KINDS if (has_devices if kind.field in DEVICE_LISTS else has_features))
+    return (*optional_kinds, *RESOURCE_KINDS)
 
 
 def _has_enabled_features() -> bool:

@@ -56,6 +56,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "Limit of the price of its nodes in USD per hour, with volumes. Nodes that would exceed it are not launched.",
     ),
+    names.DEVICES: (
+        "NodeOverlay",
+        "Devices that nodes of its instance types publish, as JSON: docs/guide/dynamic-resources.md.",
+    ),
     names.SCHEDULE: (
         "NodePool, CapacityBuffer",
         "Windows with other values, like `night: 0 20 * * mon-fri 11h replicas=0`: docs/guide/schedules.md.",

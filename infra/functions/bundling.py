@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import jsii
+import msgspec
 from aws_cdk import AssetHashType, BundlingOptions, DockerImage, ILocalBundling
 from aws_cdk.aws_lambda import Code
 
@@ -49,13 +50,17 @@ KEPT_SERVICES: Final = (
 EXCLUDED_LIBRARIES: Final = frozenset(
     (
         *UNUSED_DEPENDENCIES,
-        *("annotated-doc", "argcomplete", "common-expression-language", "markdown-it-py", "mdurl"),
+        *("annotated-doc", "argcomplete", "markdown-it-py", "mdurl"),
         *("prompt-toolkit", "pygments", "rich", "shellingham", "typer", "wcwidth"),
     )
 )
 """Libraries that only the command line imports, and their dependencies; botocore has its own certificates."""
 TRACING_LIBRARIES: Final = frozenset({"aws-xray-sdk", "wrapt"})
 """Libraries that only the Tracer of Powertools imports; the layer has them if `tracing` is on."""
+SELECTOR_LIBRARIES: Final = frozenset({"common-expression-language"})
+"""The library that evaluates device selectors; the layer has it if `dynamic-resource-allocation` is on."""
+SELECTOR_PACKAGE: Final = "from .cel import Context, Program, compile\n"
+"""The package file in the layer: the original one imports the command line of the library."""
 UNUSED_FOLDERS: Final = ("bin", "boto3/data", "boto3/examples")
 """Programs; boto3's resource models, which only `Session.resource` reads, and its examples."""
 WITHOUT_BYTECODE_WARNING: Final = (
@@ -65,18 +70,34 @@ WITHOUT_BYTECODE_WARNING: Final = (
 )
 
 
+class LayerFeatures(msgspec.Struct, frozen=True, kw_only=True):
+    """The features whose libraries the layer has."""
+
+    has_tracing: bool = False
+    has_device_selectors: bool = False
+
+    def list_excluded_libraries(self) -> frozenset[str]:
+        """Return the libraries that the layer does not have."""
+        tracing_libraries = frozenset() if self.has_tracing else TRACING_LIBRARIES
+        selector_libraries = frozenset() if self.has_device_selectors else SELECTOR_LIBRARIES
+        return EXCLUDED_LIBRARIES | tracing_libraries | selector_libraries
+
+
+NO_FEATURES: Final = LayerFeatures()
+
+
 @jsii.implements(ILocalBundling)
 class UvBundling:
     """Installs the libraries of `LOCK_FILE` into the asset."""
 
-    def __init__(self, python: str, *, has_tracing: bool = False) -> None:
-        """Compile bytecode with *python*; "" compiles none. *has_tracing* adds the libraries of the Tracer."""
-        self._python, self._has_tracing = python, has_tracing
+    def __init__(self, python: str, *, features: LayerFeatures = NO_FEATURES) -> None:
+        """Compile bytecode with *python*; "" compiles none. *features* add libraries."""
+        self._python, self._features = python, features
 
     def try_bundle(self, output_dir: str, *_args: object, **_options: object) -> bool:
         """Fill *output_dir*. A failure raises, because a result of False makes CDK use Docker."""
         install_dependencies(
-            Path(output_dir) / "python", version=PYTHON_VERSION, platform=PLATFORM, has_tracing=self._has_tracing
+            Path(output_dir) / "python", version=PYTHON_VERSION, platform=PLATFORM, features=self._features
         )
         compile_bytecode(Path(output_dir), self._python)
         return True
@@ -100,22 +121,22 @@ class OwnBundling:
         return True
 
 
-def install_dependencies(target: Path, *, version: str, platform: str, has_tracing: bool = False) -> None:
+def install_dependencies(target: Path, *, version: str, platform: str, features: LayerFeatures = NO_FEATURES) -> None:
     """Install the libraries of `LOCK_FILE` that are not excluded into *target*.
 
-    The wheels are for *platform* ("": the local platform) and Python *version*. *has_tracing* adds the libraries of the
-    Tracer.
+    The wheels are for *platform* ("": the local platform) and Python *version*. *features* add
+    libraries.
     """
     target_options = (f"--python-version={version}", *((f"--python-platform={platform}",) if platform else ()))
     command = [*INSTALL_COMMAND, *target_options, f"--target={target}"]
-    lock = filter_lock_entries(LOCK_FILE.read_text(), has_tracing=has_tracing)
+    lock = filter_lock_entries(LOCK_FILE.read_text(), features=features)
     subprocess.run(command, check=True, input=lock, text=True)
     prune_dependencies(target)
 
 
-def filter_lock_entries(lock: str, *, has_tracing: bool = False) -> str:
+def filter_lock_entries(lock: str, *, features: LayerFeatures = NO_FEATURES) -> str:
     """Return the text of a *lock* file without excluded libraries."""
-    excluded_libraries = EXCLUDED_LIBRARIES | (set() if has_tracing else TRACING_LIBRARIES)
+    excluded_libraries = features.list_excluded_libraries()
     entries = re.split(r"^(?=[a-z])", lock, flags=re.MULTILINE)
     return "".join(entry for entry in entries if entry.partition("==")[0] not in excluded_libraries)
 
@@ -131,6 +152,15 @@ def prune_dependencies(target: Path) -> None:
         if folder.is_dir() and folder.name not in KEPT_SERVICES:
             shutil.rmtree(folder)
     trim_kubernetes_client(target)
+    _trim_selector_library(target / "cel")
+
+
+def _trim_selector_library(package: Path) -> None:
+    """Remove the command line of the CEL library, which would import libraries that the layer does not have."""
+    if package.is_dir():
+        (package / "__init__.py").write_text(SELECTOR_PACKAGE)
+        for name in ("__main__.py", "cli.py", "stdlib.py"):
+            (package / name).unlink(missing_ok=True)
 
 
 def find_interpreter() -> str:
@@ -161,13 +191,13 @@ def compile_bytecode(target: Path, python: str) -> None:
         subprocess.run([*compile_all, str(target)], check=True)
 
 
-def build_dependency_code(python: str, *, has_tracing: bool = False) -> Code:
+def build_dependency_code(python: str, *, features: LayerFeatures = NO_FEATURES) -> Code:
     """Return the content of the layer, identified by the digest of its lock file and of the bundling parameters."""
-    libraries = sorted(EXCLUDED_LIBRARIES | (set() if has_tracing else TRACING_LIBRARIES))
+    libraries = sorted(features.list_excluded_libraries())
     bundling_parameters = repr((KEPT_SERVICES, libraries, PYTHON_VERSION, PLATFORM, bool(python)))
     kubernetes_parameters = repr((KEPT_MODULES, EMPTY_PACKAGES, PYDANTIC_REPLACEMENT))
     parts = [LOCK_FILE.read_bytes(), bundling_parameters.encode(), kubernetes_parameters.encode()]
-    return _build_code(UvBundling(python, has_tracing=has_tracing), parts)
+    return _build_code(UvBundling(python, features=features), parts)
 
 
 def build_source_code(python: str, more_files: Mapping[str, bytes]) -> Code:

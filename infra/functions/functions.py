@@ -167,7 +167,13 @@ class Functions(Construct):
         layer = lambda_.LayerVersion(
             self,
             "Dependencies",
-            code=bundling.build_dependency_code(python, has_tracing=options.tracing == "on"),
+            code=bundling.build_dependency_code(
+                python,
+                features=bundling.LayerFeatures(
+                    has_tracing=options.tracing == "on",
+                    has_device_selectors=options.dynamic_resource_allocation == "on",
+                ),
+            ),
             description="Joiner: Python libraries of the functions",
         )
         code = bundling.build_source_code(python, files)

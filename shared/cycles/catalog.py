@@ -10,7 +10,9 @@ from shared.cycles.setup.options_from_settings import build_budget_policy, build
 from shared.cycles.setup.run_cycle import CATALOG_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.decide.launch.instance_types import catalog
 from shared.decide.node_class import status, subnet_addresses
+from shared.decide.scheduling.templates.declared_devices import list_declared_kinds
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.devices import ObservedDevices
 from shared.model.decisions.action_outcome import Outcome
 from shared.model.decisions.decision_answers import AccountAnswersRecord
 from shared.model.decisions.decision_requests import DecisionProcess, PerformActions, QueryAccount
@@ -26,14 +28,17 @@ from shared.report.journal.journal_entries import build_catalog_note
 from shared.report.metrics.cycle_metrics import compute_catalog_ages
 from shared.report.metrics.emf import MONEY_USED
 from shared.state.cluster_state import ClusterState
+from shared.state.dynamic_resources.observed_devices import has_changed_devices, observe_devices
 from shared.store.catalog import build_catalog_key, write_catalog
 from shared.take.commitments import load_commitments
+from shared.take.kubernetes.optional_resources import OVERLAY_LISTS
 from shared.take.kubernetes.status_after_write import apply_status_patches
 from shared.take.regional_offerings import load_regional_catalog
 from shared.take.snapshot import SnapshotRequest, refresh_snapshot, take_snapshot
 
 CATALOG_REQUEST: Final = SnapshotRequest(lists=("node_classes",), catalog=True)
 FLEET_REQUEST: Final = SnapshotRequest(lists=("nodes", "node_claims"))
+DEVICE_SUPPLY_LISTS: Final = ("nodes", "node_pools", "resource_slices")
 COSTS_REQUEST: Final = SnapshotRequest(lists=("nodes", "node_claims", "pods"))
 
 
@@ -46,7 +51,8 @@ def run_catalog(world: World, trigger: str) -> CycleReport:
         report = DecisionDriver(world, fence, cluster).run(decide_node_class_statuses(cluster, inputs), inputs)
         current, outcomes, problems = report.cluster or cluster, report.outcomes, report.problems
         counts, notes = compute_catalog_ages(current), tuple[DecisionNote, ...]()
-        if catalog.is_catalog_due(cluster, current):
+        observed_devices = _observe_devices(world, current)
+        if catalog.is_catalog_due(cluster, current) or has_changed_devices(current.catalog, observed_devices):
             regional_catalog = load_regional_catalog(world)
             capacity_settings = build_capacity_settings(world.settings)
             observed_memory = catalog.collect_seen_memory(refresh_snapshot(world, current, FLEET_REQUEST))
@@ -54,7 +60,7 @@ def run_catalog(world: World, trigger: str) -> CycleReport:
                 current, regional_catalog.infos, regional_catalog.market, capacity_settings, observed_memory
             )
             commitments, commitment_problems = load_commitments(world, current, regional_catalog.market.on_demand)
-            new_catalog = replace(new_catalog, commitments=commitments)
+            new_catalog = replace(new_catalog, commitments=commitments, observed_devices=observed_devices)
             problems += (
                 *regional_catalog.problems,
                 *commitment_problems,
@@ -78,6 +84,15 @@ def run_catalog(world: World, trigger: str) -> CycleReport:
         )
 
     return run_and_report("catalog", world, trigger, lambda: run_with_lease(CATALOG_LEASE, "catalog", world, run_cycle))
+
+
+def _observe_devices(world: World, cluster: ClusterSnapshot) -> tuple[ObservedDevices, ...]:
+    """Return the devices that nodes publish, with earlier observations; none if the setting is off."""
+    if world.settings.dynamic_resource_allocation == "off":
+        return ()
+    overlay_lists = OVERLAY_LISTS if world.settings.gates.node_overlay else ()
+    device_cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=(*DEVICE_SUPPLY_LISTS, *overlay_lists)))
+    return observe_devices(device_cluster, list_declared_kinds(device_cluster))
 
 
 def decide_node_class_statuses(cluster: ClusterSnapshot, inputs: DecisionInputs) -> DecisionProcess[CycleReport]:

@@ -1,6 +1,6 @@
 """Settings of the cluster, and of plans for pending pods."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -33,3 +33,7 @@ class PlanningSettings(msgspec.Struct, frozen=True, kw_only=True):
     The higher it is, the fewer and larger the planned nodes are."""
     volume_usd_per_gib_month: settings_text.Usd = 0.08
     """Price of the nodes' volumes in USD per GiB and month, used when plans are compared."""
+    dynamic_resource_allocation: Literal["off", "on"] = "off"
+    """`on`: Joiner plans pods with ResourceClaims, on the devices of ResourceSlices and on those that new nodes are
+    expected to publish. The functions get the Kubernetes permission to list the kinds of `resource.k8s.io`:
+    docs/guide/dynamic-resources.md. `off`: such pods get an event, and no node."""

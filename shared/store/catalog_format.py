@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from shared.model.cloud_provider.instance_type import Catalog, InstanceType, ObservedMemory, Offering
+from shared.model.core.devices import ObservedDevices
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.core.metadata import build_pairs
 from shared.model.core.requirements import Requirement, Requirements
@@ -72,6 +73,7 @@ class CatalogJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     instance_types: tuple[InstanceTypeJson, ...]
     node_classes: dict[str, tuple[InstanceTypeJson, ...]] = {}
     observed_memory: tuple[ObservedMemoryJson, ...] = msgspec.field(default=(), name="seen")
+    observed_devices: tuple[ObservedDevices, ...] = ()
     commitments: Commitments | None = None
 
 
@@ -87,6 +89,7 @@ def encode_catalog(catalog: Catalog) -> bytes:
             msgspec.convert(observed_memory, ObservedMemoryJson, from_attributes=True)
             for observed_memory in sorted(catalog.observed_memory)
         ),
+        observed_devices=tuple(sorted(catalog.observed_devices)),
         commitments=catalog.commitments,
     )
     return _ENCODER.encode(document)
@@ -141,6 +144,7 @@ def decode_catalog(body: bytes) -> Catalog:
                 for observed_memory in document.observed_memory
             )
         ),
+        observed_devices=tuple(sorted(document.observed_devices)),
         commitments=document.commitments,
     )
 

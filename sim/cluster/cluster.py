@@ -8,6 +8,8 @@ from sim.cluster.api_server.api_resources import BUILT_IN_RESOURCES, CUSTOM_RESO
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.controller_runtime.heartbeats import Heartbeats
 from sim.cluster.controller_runtime.informer import Informer, Obj, index_by_controller
+from sim.cluster.controllers.devices.device_driver import DeviceDriver
+from sim.cluster.controllers.devices.resource_claim import ResourceClaimController
 from sim.cluster.controllers.nodes.cloud_node import NODE_DELETION_DELAY, CloudNodeController
 from sim.cluster.controllers.nodes.node_lifecycle import NodeLifecycleController
 from sim.cluster.controllers.nodes.pod_gc import PodGarbageCollector
@@ -57,6 +59,7 @@ class SimulatedCluster:
 
     def _start_controllers(self, nodes: Informer) -> None:
         clock, api, pods = self.clock, self.api, self._pods
+        self.device_driver = DeviceDriver(clock, api, nodes)
         self.volume_attacher = AttachDetachController(clock, api, pods)
         replica_sets = ReplicaSetController(clock, api, pods)
         self.controllers = (
@@ -72,6 +75,7 @@ class SimulatedCluster:
             TaintEvictionController(clock, api, nodes, pods),
             PodGarbageCollector(clock, api, nodes, pods),
             PersistentVolumeController(clock, api, nodes, pods),
+            ResourceClaimController(clock, api, pods),
             self.volume_attacher,
         )
 

@@ -66,11 +66,12 @@ TRACING_ENVIRONMENT: Final = {
     "_X_AMZN_TRACE_ID": "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1",
 }
 """Variables of a function with `tracing: on`; nothing receives the traces."""
+TRACING: Final = bundling.LayerFeatures(has_tracing=True)
 
 
-def build_bundle(folder: Path, version: str, *, has_tracing: bool = False) -> None:
+def build_bundle(folder: Path, version: str, *, features: bundling.LayerFeatures = bundling.NO_FEATURES) -> None:
     """Put the deployed code into *folder*, with wheels for this machine and Python *version*."""
-    bundling.install_dependencies(folder, version=version, platform="", has_tracing=has_tracing)
+    bundling.install_dependencies(folder, version=version, platform="", features=features)
     bundling.OwnBundling("", {}).try_bundle(str(folder))
 
 
@@ -92,7 +93,7 @@ def list_part_sizes_mb(folder: Path, python: str) -> Iterator[tuple[str, float]]
     """Build the deployed parts in *folder* for Lambda's architecture and yield their names and zipped sizes in MB."""
     parts: dict[str, bundling.UvBundling | bundling.OwnBundling] = {
         "layer": bundling.UvBundling(python),
-        "layer with tracing": bundling.UvBundling(python, has_tracing=True),
+        "layer with tracing": bundling.UvBundling(python, features=TRACING),
         "own code": bundling.OwnBundling(python, {}),
     }
     for name, part in parts.items():
@@ -124,7 +125,7 @@ def main() -> None:
 
 def _print_tracing_durations(folder: Path, python: str, version: str) -> None:
     """Print the durations of one function without and with tracing, measured in turn."""
-    build_bundle(folder, version, has_tracing=True)
+    build_bundle(folder, version, features=TRACING)
     bundling.compile_bytecode(folder, python or sys.executable)
     runs: dict[str, list[float]] = {"off": [], "on": []}
     for _ in range(RUNS_PER_FUNCTION):

@@ -63,6 +63,7 @@ CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             installation.check_stack,
             installation.check_mode,
             installation.check_zonal_shift,
+            cluster.check_dynamic_resources,
             pauses.check_pauses,
             installation.check_functions,
             installation.check_schedules,

@@ -10,6 +10,8 @@ from shared.crds.compatibility import find_incompatibilities, find_missing_field
 from shared.installer.rbac import list_enabled_features
 from shared.model.core.formatting import format_count, join_names
 
+MIN_VERSION_WITH_CLAIMS: Final = (1, 34)
+"""The first version of Kubernetes that serves resource.k8s.io/v1."""
 REQUIRED_CRDS: Final = ("ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
 """CRDs without which Joiner cannot work."""
 DEPLOY_FIX: Final = "run `npx cdk deploy -c cluster=NAME`"
@@ -250,3 +252,16 @@ def check_scheduler_log(facts: DoctorFacts) -> Iterator[CheckResult]:
 
 def _get_cluster_name(facts: DoctorFacts) -> str:
     return facts.account.cluster if facts.account is not None else ""
+
+
+def check_dynamic_resources(facts: DoctorFacts) -> Iterator[CheckResult]:
+    """Check that the version of the cluster serves resource.k8s.io/v1 if the setting is on."""
+    settings = facts.stack.settings if facts.stack is not None else None
+    if settings is None or facts.control_plane is None or settings.dynamic_resource_allocation == "off":
+        return
+    check, version = CheckReporter("dynamic-resources"), facts.control_plane.version
+    if tuple(int(part) for part in version.split(".")[:2] if part.isdecimal()) >= MIN_VERSION_WITH_CLAIMS:
+        yield check.accept(f"Kubernetes {version} serves resource.k8s.io/v1")
+    else:
+        message = f"dynamic-resource-allocation is on, but Kubernetes {version} does not serve resource.k8s.io/v1"
+        yield check.fail(message, "upgrade the cluster to 1.34 or later, or set `dynamic-resource-allocation: off`")

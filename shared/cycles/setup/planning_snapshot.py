@@ -10,6 +10,7 @@ from shared.ports.world import World
 from shared.take.kubernetes.optional_resources import (
     BUFFER_LISTS,
     BUFFER_TARGET_LISTS,
+    DEVICE_LISTS,
     OVERLAY_LISTS,
     SPREAD_SELECTOR_LISTS,
     SURGE_DRAIN_LISTS,
@@ -32,11 +33,14 @@ def take_planning_snapshot(world: World, request: SnapshotRequest) -> ClusterSna
     has_surge_drain = world.settings.surge_drain == "on"
     if has_surge_drain:
         feature_lists = (*feature_lists, *SURGE_DRAIN_LISTS)
+    has_dynamic_resources = world.settings.dynamic_resource_allocation == "on"
+    if has_dynamic_resources:
+        feature_lists = (*feature_lists, *DEVICE_LISTS)
     cluster = take_snapshot(world, replace(request, lists=(*request.lists, *feature_lists)))
     if cluster.capacity_buffers:
         missing_lists = tuple(name for name in BUFFER_TARGET_LISTS if name not in feature_lists)
         cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=missing_lists))
-    cluster = replace(cluster, has_surge_drain=has_surge_drain)
+    cluster = replace(cluster, has_surge_drain=has_surge_drain, has_dynamic_resources=has_dynamic_resources)
     return apply_feature_gates(cluster, world.settings.feature_gates, world.settings.scheduler_config)
 
 

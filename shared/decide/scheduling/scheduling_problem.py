@@ -28,6 +28,7 @@ from shared.decide.scheduling.pods.equivalence_class import (
 )
 from shared.decide.scheduling.pods.queue_order import sort_queue
 from shared.decide.scheduling.pods.workload_shares import restrict_to_shares
+from shared.decide.scheduling.templates.device_supply import DeviceSupply, assign_template_devices
 from shared.decide.scheduling.templates.node_claim_template import ExcludedNodePool, NodeClaimTemplate
 from shared.decide.scheduling.templates.template_builder import (
     build_template_requirements,
@@ -42,6 +43,7 @@ from shared.model.decisions.placement import SchedulingOptions, Unschedulable
 from shared.model.karpenter.spot_share import ShareUsage
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
+from shared.state.dynamic_resources.pod_claims import PodClaims
 from shared.state.spot_shares.node_pool_shares import compute_share_usages, find_spot_shares
 from shared.state.state_node import StateNode
 
@@ -67,14 +69,20 @@ class SchedulingProblem:
         money = apply_group(options.money, cluster_state.snapshot)
         self.options = options if money is options.money else replace(options, money=money)
         self.volumes: VolumeTopology = build_volume_topology(self.cluster)
-        self.pod_shapes, self.errors_by_pod = _split_by_validity(self.queue, self.volumes, by_priority=by_priority)
+        self._claims = PodClaims(self.cluster, self.queue)
+        self.pod_shapes, self.errors_by_pod = _split_by_validity(
+            self.queue, self.volumes, self._claims, by_priority=by_priority
+        )
         self.axes: Axes = _build_axes(self.cluster, self.pod_shapes)
         self._cluster_state, self._waiting_pods = cluster_state, waiting_pods
 
     @property
     def templates(self) -> tuple[NodeClaimTemplate, ...]:
         """The NodePools that can launch nodes, by weight."""
-        return self._templates[0]
+        templates = self._templates[0]
+        if self._device_supply is not None and templates and templates[0].devices is None:
+            assign_template_devices(templates, self._device_supply)
+        return templates
 
     @property
     def excluded_pools(self) -> tuple[ExcludedNodePool, ...]:
@@ -116,14 +124,24 @@ class SchedulingProblem:
     def pod_classes(self) -> list[PodEquivalenceClass]:
         """The pods without errors by equivalence class, in the order of the queue."""
         return group_equivalence_classes(
-            self.queue, self.pod_shapes, self.stages_by_spec, self.topology, self.volumes, self.axes
+            self.queue, self.pod_shapes, self.stages_by_spec, self.topology, self.volumes, self.axes, self._claims
         )
 
     def build_existing_nodes(self) -> list[ExistingNode]:
         """Return the staying nodes that are not overcommitted: initialized nodes first, then by name."""
-        return build_existing_nodes(
+        existing_nodes = build_existing_nodes(
             self.staying_nodes, self.domains_by_node, self.cluster, self.axes, self._type_indexes, self.volumes
         )
+        if self._device_supply is not None:
+            state_by_name = {state.name: state for state in self.staying_nodes}
+            for node in existing_nodes:
+                node.devices = self._device_supply.build_node_devices(state_by_name[node.name], node.mask)
+        return existing_nodes
+
+    @cached_property
+    def _device_supply(self) -> DeviceSupply | None:
+        """The devices of nodes; None if no pod has ResourceClaims."""
+        return DeviceSupply(self.cluster, self._claims, self._type_indexes) if self._claims.has_demand else None
 
     def compute_remaining_limits(self) -> dict[str, dict[str, int]]:
         """Return what remains of the limits of each NodePool next to the staying nodes."""
@@ -220,12 +238,12 @@ def build_problem(
 
 
 def _split_by_validity(
-    queue: Sequence[Pod], volumes: VolumeTopology, *, by_priority: bool
+    queue: Sequence[Pod], volumes: VolumeTopology, claims: PodClaims, *, by_priority: bool
 ) -> tuple[list[PodShape], dict[str, Unschedulable]]:
     """Split *queue* into the shapes of valid pods and errors by pod name."""
     valid_shapes, errors_by_pod = [], dict[str, Unschedulable]()
     for shape in group_pod_shapes(queue, by_priority=by_priority):
-        error = validate_pod(shape.representative, volumes)
+        error = validate_pod(shape.representative, volumes, claims)
         if error is None:
             valid_shapes.append(shape)
             continue

@@ -4,6 +4,7 @@ from datetime import datetime
 
 import msgspec
 
+from shared.model.core.devices import ObservedDevices
 from shared.model.core.labels import PLACEMENT_GROUP
 from shared.model.core.metadata import Pairs
 from shared.model.core.requirements import Requirements
@@ -97,6 +98,8 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     """When the catalog was built; None: when it was priced."""
     observed_memory: tuple[ObservedMemory, ...] = msgspec.field(default=(), name="seen")
     """Sorted by instance type, then image."""
+    observed_devices: tuple[ObservedDevices, ...] = ()
+    """Devices that nodes published; sorted by instance type, then NodePool."""
     commitments: Commitments | None = None
     """Savings Plans and Reserved Instances of the account; None: not read."""
 

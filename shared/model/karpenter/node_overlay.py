@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from shared.model.core.devices import Device
 from shared.model.core.metadata import Condition, ObjectMeta
 from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import NONE, Resources
@@ -37,6 +38,8 @@ class NodeOverlay(msgspec.Struct, frozen=True, kw_only=True):
     """None: prices are unchanged."""
     capacity: Resources = NONE
     """Extended resources only."""
+    devices: tuple[Device, ...] | None = None
+    """Devices that nodes of these instance types publish; None: the overlay declares none."""
     weight: int = 0
     refusal_message: str = msgspec.field(default="", name="refused")
     """Why the overlay is not used; "" if it can be used."""

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from shared.model.core.devices import PodClaim
 from shared.model.core.labels import FAKE_POD
 from shared.model.core.metadata import Condition, ObjectMeta, Pairs, find_condition
 from shared.model.core.requirements import Requirements, build_label_requirements
@@ -74,6 +75,8 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     has_match_fields: bool = False
     """Whether a required term uses matchFields, which no new node can satisfy."""
     has_resource_claims: bool = False
+    resource_claims: tuple[PodClaim, ...] = ()
+    """In the order of the spec."""
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +97,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     restart_policy: str = "Always"
     active_deadline: timedelta | None = None
     """activeDeadlineSeconds: how long after its start the kubelet stops it; None: never."""
+    claim_names: Pairs = ()
+    """Names of the ResourceClaims that were created for it, by the name in the spec (status.resourceClaimStatuses)."""
 
     @property
     def name(self) -> str:

@@ -51,6 +51,8 @@ class PodColumns(msgspec.Struct, frozen=True, array_like=True, kw_only=True, gc=
     """By the index of the pod: few pods are being deleted."""
     restarts: dict[int, int]
     """By the index of the pod; pods without restarts are left out."""
+    claim_names: dict[int, Pairs]
+    """By the index of the pod; only of pods for which ResourceClaims were created."""
     node_indexes: list[int]
     shared_indexes: list[int]
     condition_indexes: list[int]
@@ -92,6 +94,7 @@ def build_pod_columns(pods: Sequence[Pod]) -> PodColumns:
         started_at=[pod.started_at for pod in pods],
         deleted_at={index: meta.deleted_at for index, meta in enumerate(metas) if meta.deleted_at is not None},
         restarts={index: pod.restarts for index, pod in enumerate(pods) if pod.restarts},
+        claim_names={index: pod.claim_names for index, pod in enumerate(pods) if pod.claim_names},
         node_indexes=[nodes.get_index(pod.node_name, lambda pod=pod: pod.node_name) for pod in pods],  # type: ignore[misc] # called at once
         shared_indexes=[_get_shared_index(pod, shared, specs) for pod in pods],
         condition_indexes=[states.get_index(pod.conditions) for pod in pods],
@@ -161,6 +164,7 @@ def build_pods(columns: PodColumns) -> tuple[Pod, ...]:
         IndexError: an index is not in its table.
     """
     specs, deleted_at, restarts = columns.specs, columns.deleted_at, columns.restarts
+    claim_names = columns.claim_names
     rows = zip(
         columns.names,
         columns.uids,
@@ -201,6 +205,7 @@ def build_pods(columns: PodColumns) -> tuple[Pod, ...]:
                 restarts=restarts.get(index, 0),
                 restart_policy=shared.restart_policy,
                 active_deadline=shared.active_deadline,
+                claim_names=claim_names.get(index, ()),
             )
             for index, (
                 name,

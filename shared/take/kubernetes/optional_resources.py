@@ -3,6 +3,12 @@
 from typing import Final
 
 from shared.take.kubernetes.resource_kinds import ResourceKind
+from shared.wire.decode.dynamic_resources.devices import (
+    parse_device_class,
+    parse_resource_claim,
+    parse_resource_claim_template,
+    parse_resource_slice,
+)
 from shared.wire.decode.node_overlay import parse_node_overlay
 from shared.wire.decode.workloads import (
     parse_capacity_buffer,
@@ -13,7 +19,10 @@ from shared.wire.decode.workloads import (
     parse_service,
     parse_stateful_set,
 )
+from shared.wire.schema import devices
 from shared.wire.schema import feature_kinds as wire
+
+_DEVICE_API_VERSION: Final = "resource.k8s.io/v1"
 
 
 class OptionalResource(ResourceKind):
@@ -43,6 +52,20 @@ OPTIONAL_KINDS: Final = (
         parse_replication_controller,
     ),
     OptionalResource("services", "v1", "Service", wire.ServiceJson, parse_service),
+    OptionalResource(
+        "resource_slices", _DEVICE_API_VERSION, "ResourceSlice", devices.ResourceSliceJson, parse_resource_slice
+    ),
+    OptionalResource(
+        "resource_claims", _DEVICE_API_VERSION, "ResourceClaim", devices.ResourceClaimJson, parse_resource_claim
+    ),
+    OptionalResource(
+        "resource_claim_templates",
+        _DEVICE_API_VERSION,
+        "ResourceClaimTemplate",
+        devices.ResourceClaimTemplateJson,
+        parse_resource_claim_template,
+    ),
+    OptionalResource("device_classes", _DEVICE_API_VERSION, "DeviceClass", devices.DeviceClassJson, parse_device_class),
 )
 
 OVERLAY_LISTS: Final = ("node_overlays",)
@@ -53,5 +76,7 @@ SPREAD_SELECTOR_LISTS: Final = ("services", "replication_controllers", "replica_
 """The kinds with the selectors that default spread constraints are derived from."""
 SURGE_DRAIN_LISTS: Final = ("deployments",)
 """The kind whose rollouts start new pods before old ones are evicted."""
+DEVICE_LISTS: Final = ("resource_slices", "resource_claims", "resource_claim_templates", "device_classes")
+"""The kinds of dynamic resource allocation."""
 SCALED_LISTS: Final = ("deployments", "stateful_sets")
 """The kinds that schedules can scale."""

@@ -27,6 +27,8 @@ _NAMESPACED_KINDS: Final = frozenset(
         "PodTemplate",
         "ReplicaSet",
         "ReplicationController",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
         "Service",
         "StatefulSet",
     )

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
-from shared.model.core.labels import is_restricted, normalize_label_key
+from shared.model.core.labels import DEVICES, is_restricted, normalize_label_key
 from shared.model.core.requirements import ANYTHING, Requirements
 from shared.model.core.resources import CPU, MEMORY, NONE, PODS, STORAGE, Resources
 from shared.model.karpenter.node_overlay import NodeOverlay, PriceAdjustment
 from shared.wire.decode.core import parse_conditions, parse_object_meta, parse_requirements
+from shared.wire.decode.dynamic_resources.declared_devices import parse_declared_devices
 from shared.wire.decode.field_errors import parse_resource_list
 from shared.wire.schema import feature_kinds as wire
 
@@ -23,8 +24,9 @@ _STANDARD_RESOURCES: Final = (CPU, MEMORY, PODS, STORAGE)
 def parse_node_overlay(overlay: wire.NodeOverlayJson) -> NodeOverlay:
     """Parse a NodeOverlay; its errors are in *refused*."""
     spec, errors = overlay.spec, list(_validate_overlay(overlay.spec))
-    requirements, capacity = ANYTHING, NONE
+    requirements, capacity, devices = ANYTHING, NONE, None
     try:
+        devices = parse_declared_devices(overlay.metadata.annotations.get(DEVICES, ""))
         requirements = _parse_requirements(spec)
         capacity = parse_resource_list("spec.capacity", spec.capacity)
     except ValueError as error:
@@ -34,6 +36,7 @@ def parse_node_overlay(overlay: wire.NodeOverlayJson) -> NodeOverlay:
         requirements=requirements,
         adjustment=None if errors else _build_adjustment(spec),
         capacity=Resources() if errors else capacity,
+        devices=None if errors else devices,
         weight=spec.weight or 0,
         refusal_message=" | ".join(errors),
         conditions=parse_conditions(overlay.status.conditions),

@@ -18,8 +18,9 @@ from typing import Final
 
 import msgspec
 
+from shared.model.core.devices import PodClaim
 from shared.model.core.labels import POD_DELETION_COST, SAFE_TO_EVICT
-from shared.model.core.metadata import Condition
+from shared.model.core.metadata import Condition, Pairs, build_pairs
 from shared.model.core.taints import Toleration
 from shared.model.core.units import MAX_DURATION
 from shared.model.kubernetes.host_ports import HostPort
@@ -111,6 +112,7 @@ def build_pod(template: PodTemplateSpec, metadata: ObjectMetaJson, status: wire.
         started_at=status.start_time,
         conditions=_parse_conditions(status.conditions),
         restarts=sum([container_status.restart_count for container_status in status.container_statuses]),
+        claim_names=_list_claim_names(status.resource_claim_statuses) if status.resource_claim_statuses else (),
     )
 
 
@@ -170,8 +172,13 @@ def _build_spec_key(spec: wire.PodSpecJson, status: wire.PodStatusJson, name: st
         spread=spec.topology_spread_constraints,
         claims=tuple(sorted(set(_list_volume_claims(spec.volumes, name)))),
         host_network=spec.host_network,
-        has_resource_claims=bool(spec.resource_claims),
+        resource_claims=spec.resource_claims,
     )
+
+
+def _list_claim_names(statuses: Iterable[wire.PodClaimStatusJson]) -> Pairs:
+    """Return the names of the claims that were created for a pod; pods that need no claim have none."""
+    return build_pairs((status.name, status.resource_claim_name) for status in statuses if status.resource_claim_name)
 
 
 def _list_volume_claims(volumes: Iterable[wire.VolumeJson], pod: str) -> Iterator[str]:
@@ -190,7 +197,11 @@ def _parse_spec_key(key: bytes) -> PodSpec:
         tolerations=_parse_tolerations(spec_key.tolerations),
         host_ports=_list_host_ports(spec_key),
         volume_claims=spec_key.claims,
-        has_resource_claims=spec_key.has_resource_claims,
+        has_resource_claims=bool(spec_key.resource_claims),
+        resource_claims=tuple(
+            PodClaim(name=claim.name, claim=claim.resource_claim_name, template=claim.resource_claim_template_name)
+            for claim in spec_key.resource_claims
+        ),
         **parse_affinity(spec_key),
     )
 

@@ -148,6 +148,21 @@ class VolumeJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     ephemeral: PresenceJson | None = None
 
 
+class PodClaimJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
+    """An element of spec.resourceClaims."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
+class PodClaimStatusJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """An element of status.resourceClaimStatuses."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+
+
 class PodSpecKey(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """The inputs of the model's PodSpec, which pods of one ReplicaSet share."""
 
@@ -162,7 +177,7 @@ class PodSpecKey(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     spread: tuple[TopologySpreadConstraintJson, ...] = ()
     claims: tuple[str, ...] = ()
     host_network: bool = False
-    has_resource_claims: bool = False
+    resource_claims: tuple[PodClaimJson, ...] = ()
 
 
 class PodSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -178,7 +193,7 @@ class PodSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     affinity: AffinityJson = AffinityJson()
     topology_spread_constraints: tuple[TopologySpreadConstraintJson, ...] = ()
     volumes: tuple[VolumeJson, ...] = ()
-    resource_claims: tuple[PresenceJson, ...] = ()
+    resource_claims: tuple[PodClaimJson, ...] = ()
     host_network: bool = False
     priority: int = 0
     priority_class_name: str = ""
@@ -196,6 +211,7 @@ class PodStatusJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     conditions: tuple[ConditionJson, ...] = ()
     container_statuses: tuple[ContainerStatusJson, ...] = ()
     init_container_statuses: tuple[ContainerStatusJson, ...] = ()
+    resource_claim_statuses: tuple[PodClaimStatusJson, ...] = ()
 
 
 class PodJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -52,9 +52,14 @@ NAMESPACES: Final = "namespaces"
 EVENTS: Final = "events"
 POD_DISRUPTION_BUDGETS: Final = "poddisruptionbudgets.policy"
 CUSTOM_RESOURCE_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+RESOURCE_CLAIMS: Final = "resourceclaims.resource.k8s.io"
+RESOURCE_CLAIM_TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
+RESOURCE_SLICES: Final = "resourceslices.resource.k8s.io"
+DEVICE_CLASSES: Final = "deviceclasses.resource.k8s.io"
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 
 _STORAGE_GROUP: Final = "storage.k8s.io"
+_DEVICE_GROUP: Final = "resource.k8s.io"
 _RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 _FLOW_CONTROL_GROUP: Final = "flowcontrol.apiserver.k8s.io"
 
@@ -79,6 +84,10 @@ BUILT_IN_RESOURCES: Final = (
     ApiResource(plural="storageclasses", kind="StorageClass", group=_STORAGE_GROUP, namespaced=False, has_status=False),
     ApiResource(plural="csinodes", kind="CSINode", group=_STORAGE_GROUP, namespaced=False, has_status=False),
     ApiResource(plural="volumeattachments", kind="VolumeAttachment", group=_STORAGE_GROUP, namespaced=False),
+    ApiResource(plural="deviceclasses", kind="DeviceClass", group=_DEVICE_GROUP, namespaced=False, has_status=False),
+    ApiResource(plural="resourceclaims", kind="ResourceClaim", group=_DEVICE_GROUP),
+    ApiResource(plural="resourceclaimtemplates", kind="ResourceClaimTemplate", group=_DEVICE_GROUP, has_status=False),
+    ApiResource(plural="resourceslices", kind="ResourceSlice", group=_DEVICE_GROUP, namespaced=False, has_status=False),
     ApiResource(plural="leases", kind="Lease", group="coordination.k8s.io", has_status=False),
     ApiResource(
         plural="priorityclasses", kind="PriorityClass", group="scheduling.k8s.io", namespaced=False, has_status=False

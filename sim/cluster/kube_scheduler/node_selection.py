@@ -1,6 +1,7 @@
 """Find the best node for a pod shape, or build the message that says why no node is feasible."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from sim.cluster.kube_scheduler.inter_pod_constraints import PreFilterState
 from sim.cluster.kube_scheduler.node_cache import NodeCache
@@ -10,6 +11,7 @@ from sim.cluster.kube_scheduler.pod_shape import SchedulingShape
 from sim.cluster.kube_scheduler.volume_binding import PodVolumeClaims, VolumeFilter
 
 _MAX_CACHED_SHAPES: Final = 256
+NodeFilter: TypeAlias = Callable[[str], FilterRejection | None]
 
 
 class NodeFinder:
@@ -30,13 +32,15 @@ class NodeFinder:
         shape: SchedulingShape,
         volume_claims: PodVolumeClaims | None,
         nominated_pods_filter: NominatedPodsFilter | None = None,
+        device_filter: NodeFilter | None = None,
     ) -> tuple[str | None, str]:
         """Return the best node for a pod, or None and the message.
 
         *nominated_pods_filter* takes nominated pods into account and prefers the pod's own nominated node.
+        *device_filter* returns why a node lacks the devices of the pod.
         """
         change_log_length = len(self.nodes.change_log)
-        is_cacheable = volume_claims is None and nominated_pods_filter is None
+        is_cacheable = volume_claims is None and nominated_pods_filter is None and device_filter is None
         if is_cacheable and self._failure_by_shape.get(shape, (-1, ""))[0] == change_log_length:
             return None, self._failure_by_shape[shape][1]
         if not self.nodes.node_infos:
@@ -49,7 +53,7 @@ class NodeFinder:
             best_node, rejections = filter_results.find_best_node(), list[FilterRejection]()
         else:
             best_node, rejections = self._find_best_feasible_node(
-                filter_results, pre_filter_state, volume_claims, nominated_pods_filter
+                filter_results, pre_filter_state, volume_claims, nominated_pods_filter, device_filter
             )
         if best_node is not None:
             return best_node, ""
@@ -75,6 +79,7 @@ class NodeFinder:
         pre_filter_state: PreFilterState,
         volume_claims: PodVolumeClaims | None,
         nominated_pods_filter: NominatedPodsFilter | None,
+        device_filter: NodeFilter | None,
     ) -> tuple[str | None, list[FilterRejection]]:
         rejections: list[FilterRejection] = []
         feasible_nodes: list[str] = []
@@ -86,6 +91,7 @@ class NodeFinder:
             rejection = rejection or (
                 nominated_pods_filter.find_rejection(node) if nominated_pods_filter is not None else None
             )
+            rejection = rejection or (device_filter(name) if device_filter is not None else None)
             if rejection is None:
                 feasible_nodes.append(name)
             else:

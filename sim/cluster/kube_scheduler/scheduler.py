@@ -14,6 +14,7 @@ from typing import Final
 from shared.errors import Fault
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.controller_runtime.object_conditions import find_condition, is_terminal, with_conditions
+from sim.cluster.kube_scheduler.dynamic_resources import DeviceFilter
 from sim.cluster.kube_scheduler.node_cache import NodeCache
 from sim.cluster.kube_scheduler.node_selection import NodeFinder
 from sim.cluster.kube_scheduler.nominator import Nominator, get_nominated_node_name
@@ -40,7 +41,7 @@ class Scheduler:
         self._clock, self._api = clock, api
         self.log: Callable[[str], None] = lambda _: None
         """Receives the log lines about unschedulable pods."""
-        self.nodes, self.volumes = NodeCache(), VolumeFilter(api)
+        self.nodes, self.volumes, self._devices = NodeCache(), VolumeFilter(api), DeviceFilter(api)
         self._shapes = ShapeCache()
         self._queued_pods: dict[str, QueuedPodInfo] = {}
         self._binding_pods: dict[str, tuple[str, QueuedPodInfo]] = {}
@@ -60,7 +61,8 @@ class Scheduler:
                 handler("ADDED", None, obj)
             self._api.subscribe(resource, handler)
         volumes = self.volumes
-        for informer in (volumes.claims, volumes.volumes, volumes.storage_classes, volumes.csi_nodes):
+        volume_informers = (volumes.claims, volumes.volumes, volumes.storage_classes, volumes.csi_nodes)
+        for informer in (*volume_informers, *self._devices.informers):
             informer.add_event_handler(lambda *_: self._request_requeue())
 
     def list_pending_pods(self) -> list[str]:
@@ -202,13 +204,17 @@ class Scheduler:
         nominated_pods_filter = self._nominator.build_filter(
             format_pod_key(queued_pod.pod), queued_pod.pod, queued_pod.shape
         )
-        node, message = self._node_finder.find_node(queued_pod.shape, volume_claims, nominated_pods_filter)
+        pod_devices = self._devices.resolve_claims(queued_pod.pod)
+        node, message = self._node_finder.find_node(
+            queued_pod.shape, volume_claims, nominated_pods_filter, self._devices.build_filter(pod_devices)
+        )
         try:
             if node is None:
                 pod_key = "/".join(format_pod_key(queued_pod.pod))
                 self.log(f'"Unable to schedule pod; no fit; waiting" pod="{pod_key}" err="{message}"')
                 self._record_failure(queued_pod.pod, "Unschedulable", message)
             else:
+                self._devices.reserve_claims(pod_devices, queued_pod.pod, node)
                 self._assume_pod(queued_pod, node, volume_claims)
         except Fault:
             queued_pod.due = queued_pod.compute_backoff_end()

@@ -87,6 +87,14 @@ def test_sensitive_kubernetes_permission_is_not_granted(
                 for resource in ("deployments", "deployments/scale", "statefulsets", "statefulsets/scale")
             },
         ),
+        (
+            ChosenSettings(dynamic_resource_allocation="on"),
+            {
+                (verb, "resource.k8s.io", resource)
+                for verb in ("list", "watch")
+                for resource in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+            },
+        ),
     ],
 )
 def test_setting_grants_the_permissions_of_its_feature_only_while_it_is_on(

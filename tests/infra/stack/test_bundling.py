@@ -56,7 +56,7 @@ def test_excluded_libraries_are_removed_from_the_lock_file_with_their_hashes() -
     names = re.compile(r"^([a-z0-9-]+)==", flags=re.MULTILINE)
     filtered_text = bundling.filter_lock_entries(lock_text)
     assert set(names.findall(lock_text)) - set(names.findall(filtered_text)) == (
-        bundling.EXCLUDED_LIBRARIES | bundling.TRACING_LIBRARIES
+        bundling.NO_FEATURES.list_excluded_libraries()
     )
     assert filtered_text.count("--hash") < lock_text.count("--hash")
     assert all(entry.count("==") == 1 for entry in re.split(r"^(?=[a-z])", filtered_text, flags=re.MULTILINE) if entry)
@@ -321,3 +321,20 @@ def test_a_cold_start_imports_only_what_it_needs(name: str, asset: Path, tmp_pat
     # The batch processor belongs to the function that returns partial failures.
     assert ("aws_lambda_powertools.utilities.batch" in loaded) is (name == "interrupt")
     assert {service for service in loaded if service.startswith("functions.")} >= {f"functions.{name}.handler"}
+
+
+def test_layer_has_the_selector_library_only_with_the_setting_and_without_its_command_line(tmp_path: Path) -> None:
+    lock = bundling.LOCK_FILE.read_text()
+    for has_selectors in (False, True):
+        entries = bundling.filter_lock_entries(
+            lock, features=bundling.LayerFeatures(has_device_selectors=has_selectors)
+        )
+        assert ("\ncommon-expression-language==" in entries) is has_selectors
+        assert "\ntyper==" not in entries
+    package = tmp_path / "cel"
+    package.mkdir()
+    for name in ("__init__.py", "cli.py", "cel.pyi"):
+        (package / name).write_text("from . import cli")
+    bundling.prune_dependencies(tmp_path)
+    assert sorted(path.name for path in package.iterdir()) == ["__init__.py", "cel.pyi"]
+    assert (package / "__init__.py").read_text() == bundling.SELECTOR_PACKAGE

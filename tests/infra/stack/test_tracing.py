@@ -58,7 +58,7 @@ def test_a_traced_run_has_a_segment_for_each_stage_of_its_cycles_and_no_denial()
 def test_the_layer_has_the_tracing_libraries_only_with_the_setting() -> None:
     lock = bundling.LOCK_FILE.read_text()
     for has_tracing in (False, True):
-        entries = bundling.filter_lock_entries(lock, has_tracing=has_tracing)
+        entries = bundling.filter_lock_entries(lock, features=bundling.LayerFeatures(has_tracing=has_tracing))
         for library in bundling.TRACING_LIBRARIES:
             assert (f"\n{library}==" in entries) is has_tracing
 

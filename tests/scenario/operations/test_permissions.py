@@ -36,6 +36,11 @@ RESTART_DEPLOYMENT: Final = ("patch", "apps", "deployments")
 SCALE_WORKLOADS: Final = tuple(
     ("patch", "apps", resource) for resource in ("deployments/scale", "statefulsets", "statefulsets/scale")
 )
+READ_DEVICES: Final = tuple(
+    (verb, "resource.k8s.io", resource)
+    for verb in ("list", "watch")
+    for resource in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+)
 PATCH_POD: Final = ("patch", "", "pods")
 SPREAD: Final = (
     '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", '
@@ -150,6 +155,23 @@ def run_scheduled_scaling(world: World) -> None:
     world.wait_until(lambda: len(world.list_done_actions(ScaleWorkload)) == 2, 300)
 
 
+def build_device_world() -> World:
+    """Deploy the stack with dynamic resource allocation."""
+    template = synthesize_template(settings=ACTIVE_SETTINGS | {"dynamic-resource-allocation": "on"})
+    return World(make_node_class(), make_node_pool(), template=template)
+
+
+def run_devices(world: World) -> None:
+    """Read the kinds of dynamic resource allocation: first list, then watch."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
+        world.apply([make_deployment(1)])
+        world.wait_until_settled(1)
+        world.apply([make_deployment(3)])
+        world.wait_until_settled(3)
+        world.advance_seconds(130)
+
+
 RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     "features": (Featured, run_features),
     "large-lists": (Featured, run_large_lists),
@@ -166,6 +188,7 @@ RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     ),
     "surge-drain": (build_surge_world, run_surge_drain),
     "scheduled-scaling": (build_scheduled_world, run_scheduled_scaling),
+    "devices": (build_device_world, run_devices),
 }
 
 
@@ -190,6 +213,7 @@ def test_only_the_run_of_an_optional_feature_uses_its_permission() -> None:
         RESTART_DEPLOYMENT: ["surge-drain", "scheduled-scaling"],
         PATCH_POD: ["deletion-cost"],
         **{key: ["scheduled-scaling"] for key in SCALE_WORKLOADS},
+        **{key: ["devices"] for key in READ_DEVICES},
     }
     assert GRANTED - always_granted == run_names_by_permission.keys()
     for permission, run_names in run_names_by_permission.items():
@@ -216,6 +240,7 @@ def test_permissions_of_an_optional_feature_are_granted_only_with_it() -> None:
         ("deletion-cost", PATCH_POD),
         ("surge-drain", RESTART_DEPLOYMENT),
         ("scheduled-scaling", SCALE_WORKLOADS[0]),
+        ("devices", READ_DEVICES[0]),
     ],
 )
 def test_a_denied_call_ends_the_run(run_name: str, permission: RbacPermission) -> None:

@@ -20,6 +20,7 @@ PEOPLES = frozenset(
         labels.LIMIT_USD,
         labels.MINIMUM_SAVINGS_PERCENT,
         labels.MINIMUM_SAVINGS_USD,
+        labels.DEVICES,
         labels.SCHEDULE,
         labels.SCHEDULE_TIME_ZONE,
         labels.ON_DEMAND_BASE,

@@ -103,7 +103,7 @@ class SchedulingSimulation(msgspec.Struct, kw_only=True, eq=False):
         resident_pods = self.resident_pods.get(number, {})
         self.trials[-1].cleared_nodes.setdefault(number, resident_pods)
         self.resident_pods[number] = {}
-        packing.closed_nodes |= 1 << number
+        packing.close_node(number)
         for pod in resident_pods.values():
             if pod.is_active() and pod.name in self.queued_class_by_pod:
                 self._subtract_from_groups(self.queued_class_by_pod[pod.name][1].counting_groups, number)

@@ -13,6 +13,7 @@ from shared.model.core.labels import NODEPOOL, is_restricted
 from shared.model.decisions.placement import Unschedulable, UnschedulableReason
 from shared.model.karpenter.spot_share import WORKLOAD_UNITS, find_share_problem
 from shared.model.kubernetes.pod import Pod, PodSpec, SpreadConstraint, build_strict_requirements
+from shared.state.dynamic_resources.pod_claims import PodClaims
 
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _MAX_CHARS_IN_MESSAGE: Final = 40
@@ -21,16 +22,20 @@ _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES: Final = ("Honor", "Ignore")
 
 
-def validate_pod(pod: Pod, volumes: VolumeTopology) -> Unschedulable | None:
+def validate_pod(pod: Pod, volumes: VolumeTopology, claims: PodClaims) -> Unschedulable | None:
     """Return why *pod* cannot be scheduled on any node, or None if it can be scheduled."""
-    error = _find_pod_error(pod, volumes)
+    error = _find_pod_error(pod, volumes, claims)
     return None if error is None else Unschedulable(pod=pod.name, reason=error[0], message=error[1])
 
 
-def _find_pod_error(pod: Pod, volumes: VolumeTopology) -> tuple[UnschedulableReason, str] | None:
+def _find_pod_error(pod: Pod, volumes: VolumeTopology, claims: PodClaims) -> tuple[UnschedulableReason, str] | None:
     spec = pod.spec
     if spec.has_resource_claims:
-        return "ResourceClaimsIgnored", "spec.resourceClaims: dynamic resource allocation is not supported"
+        if not claims.is_enabled:
+            return "ResourceClaimsIgnored", "spec.resourceClaims: dynamic resource allocation is not supported"
+        claim_error = claims.find_error(pod)
+        if claim_error:
+            return "ResourceClaimNotUsable", claim_error
     if pod.node_name:
         return None
     first_term_requirements = build_strict_requirements(spec)

@@ -14,6 +14,7 @@ import msgspec
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
 from shared.decide.scheduling.constraints.volume_topology import VolumeTopology
+from shared.decide.scheduling.devices.occupied_devices import OccupiedDevices
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
@@ -46,6 +47,8 @@ class ExistingNode(msgspec.Struct, kw_only=True, eq=False):
     """For an unlaunched NodeClaim: the index of the instance types that it may become."""
     mask: Mask = 0
     pods: list[str] = msgspec.field(default_factory=list)
+    devices: OccupiedDevices | None = None
+    """None: no pod of the plan has claims."""
 
     @property
     def host(self) -> str:
@@ -76,6 +79,8 @@ class ExistingNode(msgspec.Struct, kw_only=True, eq=False):
                 count = min(count, free_amount // requested_amount)
         if pod_class.ports:
             count = 0 if has_port_conflict(self.ports, pod_class.ports) else 1
+        if pod_class.device_demand is not None:
+            count = self.devices.count_fitting_pods(pod_class.device_demand, count) if self.devices is not None else 0
         return count if not pod_class.volumes_by_driver or self._can_attach_volumes(pod_class) else 0
 
     def add_pods(self, pod_class: PodEquivalenceClass, names: list[str]) -> None:
@@ -85,6 +90,8 @@ class ExistingNode(msgspec.Struct, kw_only=True, eq=False):
         for driver, keys in pod_class.volumes_by_driver:
             self.attached.setdefault(driver, set()).update(keys)
         self.pods.extend(names)
+        if self.devices is not None and pod_class.device_demand is not None:
+            self.devices = self.devices.add_pods(pod_class.device_demand, len(names))
 
     def _can_attach_volumes(self, pod_class: PodEquivalenceClass) -> bool:
         return all(

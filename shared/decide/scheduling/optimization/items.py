@@ -86,6 +86,8 @@ class _ItemBuilder:
         }
 
     def build_class_items(self, number: int, pods: PodEquivalenceClass) -> Iterator[Item]:
+        if pods.device_demand is not None:
+            return
         bound_groups = [(number, self._packing.topology.groups[number]) for number in pods.binding_groups[0]]
         host_rules = [(number, group.rule) for number, group in bound_groups if group.rule.key == HOSTNAME]
         zonal_groups = [(number, group) for number, group in bound_groups if group.rule.key == ZONE]

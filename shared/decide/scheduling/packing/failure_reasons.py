@@ -5,6 +5,7 @@ from typing import Final
 
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
 from shared.decide.scheduling.constraints.requirement_text import format_location, format_requirement
+from shared.decide.scheduling.nodes.device_refusal import explain_devices, list_pinned_kinds
 from shared.decide.scheduling.nodes.node_pool_limits import select_type_limits
 from shared.decide.scheduling.nodes.spot_share_quota import explain_share
 from shared.decide.scheduling.nodes.usd_limit_refusal import explain_usd_limits
@@ -30,6 +31,7 @@ _REASONS_BY_PROGRESS: Final[tuple[UnschedulableReason, ...]] = (
     "VolumeNotUsable",
     "NoOffering",
     "NoInstanceTypeFits",
+    "NoDeviceFits",
     "MinValuesNotMet",
     "LimitExceeded",
     "TopologyNotSatisfied",
@@ -90,6 +92,7 @@ def _explain_stage(
         or _explain_volumes(template, pod_class, stage)
         or _explain_size(template, pod_class, stage, axes)
         or _explain_host_ports(template, pod_class, stage)
+        or explain_devices(template, pod_class, stage)
         or _explain_limits(template, pod_class, stage, packing)
         or _explain_share(template, pod_class, stage, packing)
         or _explain_min_values(template, pod_class, stage, packing)
@@ -151,14 +154,14 @@ def _explain_volumes(
     ):
         return None
     if not pod_class.volume_alternatives:
-        return TemplateRefusal(reason="VolumeNotUsable", message="its volumes are in different zones")
+        message = f"its {list_pinned_kinds(pod_class)} are in different zones"
+        return TemplateRefusal(reason="VolumeNotUsable", message=message)
     alternatives_text = " or ".join(
         ", ".join(format_requirement(item) for item in alternative) for alternative in pod_class.volume_alternatives
     )
-    return TemplateRefusal(
-        reason="VolumeNotUsable",
-        message=f"its volumes are in topology domains where it cannot launch nodes ({alternatives_text})",
-    )
+    kinds = list_pinned_kinds(pod_class)
+    message = f"its {kinds} are in topology domains where it cannot launch nodes ({alternatives_text})"
+    return TemplateRefusal(reason="VolumeNotUsable", message=message)
 
 
 def _explain_size(

@@ -58,6 +58,7 @@ class FirstFitPacking(NewNodePlacement, kw_only=True, eq=False):
             is_timed_out=self.is_timed_out,
             launchable_templates=self.launchable_templates,
             committed_capacity=self.committed_capacity,
+            node_by_claim=dict(self.node_by_claim),
             satisfying_nodes=self.satisfying_nodes,
         )
 
@@ -256,10 +257,11 @@ class FirstFitPacking(NewNodePlacement, kw_only=True, eq=False):
             compiled_stage.node_constraints
         ):
             return 0
-        count = node.count_fitting_pods(pod_class, len(queued_pods))
+        can_share = self._can_share_claims(pod_class, node_number)
+        count = node.count_fitting_pods(pod_class, len(queued_pods)) if can_share else 0
         if count:
             self._assign_to_existing_node(node_number, pod_class, queued_pods[:count])
-        elif not pod_class.volumes_by_driver:
+        elif not pod_class.volumes_by_driver and not pod_class.has_shared_claims:
             self.nodes.refuse_shape(compiled_stage.shape_number, node_number, node.free[:2])
         return count
 
@@ -275,6 +277,7 @@ class FirstFitPacking(NewNodePlacement, kw_only=True, eq=False):
         if (
             not can_admit
             or not any(nominated_node.can_satisfy(requirements) for requirements in pod_class.volume_alternatives)
+            or not self._can_share_claims(pod_class, node_number)
             or not nominated_node.count_fitting_pods(pod_class, 1)
         ):
             return False
@@ -288,6 +291,7 @@ class FirstFitPacking(NewNodePlacement, kw_only=True, eq=False):
         if self.savepoints:
             self.savepoints[-1].save_existing_node(node_number, node)
         node.add_pods(pod_class, [pod.name for pod in assigned_pods])
+        self._record_shared_claims(pod_class, node_number)
         if pod_class.counting_groups:
             self.topology.record_pods(
                 pod_class.counting_groups, node.node_domains, len(assigned_pods), 1 << node_number

@@ -74,6 +74,8 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
     node_trials: int = 0
     assignments: list[NodeAssignment] = msgspec.field(default_factory=list)
     """All placements, in order, except those on nominated nodes."""
+    node_by_claim: dict[str, int] = msgspec.field(default_factory=dict)
+    """Node numbers of the shared ResourceClaims that are allocated in this plan."""
     savepoints: list[Savepoint] = msgspec.field(default_factory=list)
     """The savepoints that can be rolled back to, the innermost last."""
 
@@ -96,6 +98,12 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         for number in release_empty_nodes(self.share_usages, self.open_nodes):
             self.closed_nodes |= 1 << (len(self.existing_nodes) + number)
 
+    def close_node(self, node_number: int) -> None:
+        """Close a node whose pods need another node; their shared claims can be allocated again."""
+        self.closed_nodes |= 1 << node_number
+        if self.node_by_claim:
+            self.node_by_claim = {name: number for name, number in self.node_by_claim.items() if number != node_number}
+
     def has_exceeded_share(self) -> bool:
         """Return whether the new nodes exceed a Spot share."""
         return has_exceeded_share(self.share_usages, self.share_usages_before, self.templates)
@@ -104,7 +112,7 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         self, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, pod_range: PodRange
     ) -> int:
         """Open a node for the pods of *pod_range*, and place as many as it takes; return how many were placed."""
-        if self.max_new_nodes <= 0:
+        if self.max_new_nodes <= 0 or not self._can_share_claims(pod_class, len(self.nodes.hosts)):
             return 0
         start, end = pod_range
         self._count_node_trial()
@@ -202,6 +210,9 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
         node_domains, node_bit = node.template.get_node_domains(fit.state), 1 << node_number
         charge_changed_node(self.share_usages, node, fit.state, fit.mask)
         node.used, node.mask = fit.used, fit.mask
+        if fit.devices is not None:
+            node.devices = fit.devices
+        self._record_shared_claims(pod_class, node_number)
         node.ports.extend(pod_class.ports)
         pod_names = [pod.name for pod in queued_pods[: fit.count]]
         node.pods.extend(pod_names)
@@ -221,6 +232,8 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
     def _fill_open_node(
         self, node_number: int, pod_class: PodEquivalenceClass, compiled_stage: CompiledStage, queued_pods: list[Pod]
     ) -> int:
+        if not self._can_share_claims(pod_class, node_number):
+            return 0
         node = self.open_nodes[node_number - len(self.existing_nodes)]
         fit = find_fit(
             node,
@@ -229,8 +242,9 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
             self._list_narrowed_states(node.template, node.state, pod_class, compiled_stage),
         )
         if fit is None:
-            if not compiled_stage.topology_bindings.domain_bindings or not self._can_ever_fit(
-                node, pod_class, compiled_stage
+            if not pod_class.has_shared_claims and (
+                not compiled_stage.topology_bindings.domain_bindings
+                or not self._can_ever_fit(node, pod_class, compiled_stage)
             ):
                 self.nodes.refuse_shape(compiled_stage.shape_number, node_number, node.compute_free())
             return 0
@@ -247,6 +261,17 @@ class NewNodePlacement(Feasibility, kw_only=True, eq=False):
             )
             is not None
         )
+
+    def _can_share_claims(self, pod_class: PodEquivalenceClass, node_number: int) -> bool:
+        """Return whether no shared claim of the class is allocated to another node."""
+        demand = pod_class.device_demand
+        return demand is None or all(
+            self.node_by_claim.get(name, node_number) == node_number for name, _ in demand.shared
+        )
+
+    def _record_shared_claims(self, pod_class: PodEquivalenceClass, node_number: int) -> None:
+        if pod_class.device_demand is not None:
+            self.node_by_claim.update((name, node_number) for name, _ in pod_class.device_demand.shared)
 
     def _count_node_trial(self) -> None:
         self.node_trials += 1

@@ -22,6 +22,7 @@ def begin_savepoint(packing: FirstFitPacking, max_new_nodes: int) -> None:
             pod_counts=list(nodes.pod_counts),
             class_by_open_node=nodes.class_by_node[len(packing.existing_nodes) :],
             open_node_count=len(packing.open_nodes),
+            node_by_claim=dict(packing.node_by_claim),
         )
     )
     packing.max_new_nodes = max_new_nodes
@@ -46,6 +47,7 @@ def roll_back(packing: FirstFitPacking) -> None:
         group.version += 1
     packing.closed_nodes, packing.max_new_nodes = savepoint.closed_nodes, savepoint.max_new_nodes
     packing.remaining_limits, packing.share_usages = savepoint.remaining_limits, savepoint.share_usages
+    packing.node_by_claim = savepoint.node_by_claim
 
 
 def _close_open_nodes(packing: FirstFitPacking, savepoint: Savepoint) -> Nodes:
@@ -75,7 +77,7 @@ def _restore_nodes(packing: FirstFitPacking, savepoint: Savepoint, touched_nodes
     nodes = packing.nodes
     for number, node_state in savepoint.existing_node_states.items():
         node = packing.existing_nodes[number]
-        node.free, node.attached = node_state.free, node_state.attached
+        node.free, node.attached, node.devices = node_state.free, node_state.attached, node_state.devices
         del node.ports[node_state.port_count :], node.pods[node_state.pod_count :]
         touched_nodes |= 1 << number
     for shape, bits in nodes.refusing_nodes.items():

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
+from shared.decide.scheduling.devices.occupied_devices import OccupiedDevices
 from shared.decide.scheduling.nodes.existing_node import ExistingNode
 from shared.decide.scheduling.nodes.node_index import Nodes
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
@@ -20,6 +21,7 @@ class ExistingNodeState(msgspec.Struct, frozen=True, kw_only=True):
     port_count: int
     attached: dict[str, set[str]]
     pod_count: int
+    devices: OccupiedDevices | None
 
 
 class Savepoint(msgspec.Struct, kw_only=True, eq=False):
@@ -35,6 +37,7 @@ class Savepoint(msgspec.Struct, kw_only=True, eq=False):
     class_by_open_node: list[int]
     """The node equivalence class numbers of the open nodes."""
     open_node_count: int
+    node_by_claim: dict[str, int]
     saved_groups: dict[int, tuple[dict[str, int], list[int]]] = msgspec.field(default_factory=dict)
     existing_node_states: dict[int, ExistingNodeState] = msgspec.field(default_factory=dict)
     open_nodes: dict[int, OpenNodeClaim] = msgspec.field(default_factory=dict)
@@ -47,6 +50,7 @@ class Savepoint(msgspec.Struct, kw_only=True, eq=False):
                 port_count=len(node.ports),
                 attached={driver: set(keys) for driver, keys in node.attached.items()} if node.attached else {},
                 pod_count=len(node.pods),
+                devices=node.devices,
             )
 
     def save_open_node(self, index: int, node: OpenNodeClaim) -> None:

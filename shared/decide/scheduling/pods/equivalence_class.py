@@ -22,6 +22,7 @@ from shared.model.core.selectors import LabelSelector
 from shared.model.decisions.placement import SchedulingOptions
 from shared.model.kubernetes.host_ports import HostPort
 from shared.model.kubernetes.pod import Pod, PodSpec
+from shared.state.dynamic_resources.pod_claims import DeviceDemand, PodClaims
 
 ANYWHERE: Final = (ANYTHING,)
 """Volume alternatives of a pod without volumes: no restriction."""
@@ -39,7 +40,7 @@ class PodEquivalenceClass(msgspec.Struct, kw_only=True, eq=False):
     selecting_groups: tuple[int, ...]
     request_vector: Vector
     volume_alternatives: tuple[Requirements, ...]
-    """Alternative requirements of its volumes; any one of them is enough."""
+    """Alternative requirements of its volumes and of its allocated claims; any one of them is enough."""
     volumes_by_driver: tuple[tuple[str, frozenset[str]], ...] = ()
     """Volumes that count against an attach limit, by CSI driver. A class with such volumes has only one pod."""
     compiled_stages: tuple[CompiledStage, ...]
@@ -47,6 +48,13 @@ class PodEquivalenceClass(msgspec.Struct, kw_only=True, eq=False):
     pods: list[Pod]
     priority: int = 0
     """Priority of the pods if they are planned by priority, else 0."""
+    device_demand: DeviceDemand | None = None
+    """The ResourceClaims of each pod that are to be allocated."""
+
+    @property
+    def has_shared_claims(self) -> bool:
+        """Whether the pods use a claim that pods of other classes on the same node may have allocated."""
+        return self.device_demand is not None and bool(self.device_demand.shared)
 
     @property
     def ports(self) -> tuple[HostPort, ...]:
@@ -78,13 +86,13 @@ class PodShape(msgspec.Struct, kw_only=True, eq=False):
 def group_pod_shapes(queue: Iterable[Pod], *, by_priority: bool = False) -> list[PodShape]:
     """Group the *queue* by pod shape, and *by_priority*, in the order of the first pods."""
     number_by_spec: dict[PodSpec, int] = {}
-    shape_by_key: dict[tuple[int, Pairs, str, str, bool, int], PodShape] = {}
+    shape_by_key: dict[tuple[int, Pairs, str, str, bool, int, Pairs], PodShape] = {}
     number_by_placement_spec: dict[PodSpec, int] = {}
     for queue_index, pod in enumerate(queue):
         spec, meta = pod.spec, pod.meta
         number = number_by_spec.setdefault(spec, len(number_by_spec))
         priority = pod.priority if by_priority else 0
-        key = (number, meta.labels, meta.namespace, pod.node_name, pod.is_buffer_pod(), priority)
+        key = (number, meta.labels, meta.namespace, pod.node_name, pod.is_buffer_pod(), priority, pod.claim_names)
         pod_shape = shape_by_key.get(key)
         if pod_shape is None:
             placement_spec = msgspec.structs.replace(spec, requests=NONE)
@@ -142,6 +150,7 @@ def group_equivalence_classes(
     topology: Topology,
     volumes: VolumeTopology,
     axes: Axes,
+    claims: PodClaims,
 ) -> list[PodEquivalenceClass]:
     """Group equivalent pods, in the order of the *queue*. *pod_shapes* are the shapes of the pods in the queue."""
     class_by_key: dict[tuple[object, ...], PodEquivalenceClass] = {}
@@ -154,9 +163,18 @@ def group_equivalence_classes(
         for indexes in [[place] for place in pod_shape.queue_indexes] if is_single else [pod_shape.queue_indexes]:
             pod = queue[indexes[0]]
             groups = _find_groups(pod, shape_stages[0], topology)
-            key = (spec_number, pod_shape.priority, *_build_likeness_key(pod, is_single=is_single), *groups)
+            key: tuple[object, ...] = (
+                spec_number,
+                pod_shape.priority,
+                *_build_likeness_key(pod, is_single=is_single),
+                *groups,
+            )
+            if spec.resource_claims:
+                key = (*key, claims.build_demand(pod), claims.restrict_alternatives(pod, ANYWHERE))
             if key not in class_by_key:
-                class_by_key[key] = _build_class(pod, shape_stages, topology, groups, (volumes, axes, stage_compiler))
+                class_by_key[key] = _build_class(
+                    pod, shape_stages, topology, groups, (volumes, axes, stage_compiler, claims)
+                )
                 class_by_key[key].priority = pod_shape.priority
             indexes_by_key.setdefault(key, []).extend(indexes)
     for key, pod_class in class_by_key.items():
@@ -181,9 +199,9 @@ def _build_class(
     pod_stages: tuple[RelaxationStage, ...],
     topology: Topology,
     groups: tuple[tuple[int, ...], tuple[int, ...]],
-    tools: tuple[VolumeTopology, Axes, StageCompiler],
+    tools: tuple[VolumeTopology, Axes, StageCompiler, PodClaims],
 ) -> PodEquivalenceClass:
-    volumes, axes, stage_compiler = tools
+    volumes, axes, stage_compiler, claims = tools
     first_groups, counting_groups = groups
     claims_by_driver = volumes.group_claims_by_driver((pod,)) if pod.spec.volume_claims else {}
     later_groups = (topology.find_binding_groups(pod, stage) if topology.groups else () for stage in pod_stages[1:])
@@ -191,7 +209,11 @@ def _build_class(
     selecting_groups = topology.find_selecting_groups(pod) if topology.groups else ()
     request_vector = axes.build_vector(pod.spec.requests)
     volume_alternatives = volumes.find_alternatives(pod) if pod.spec.volume_claims else ANYWHERE
-    pod_demand = (request_vector, pod.spec.host_ports, volume_alternatives)
+    device_demand = None
+    if pod.spec.resource_claims:
+        volume_alternatives = claims.restrict_alternatives(pod, volume_alternatives)
+        device_demand = claims.build_demand(pod)
+    pod_demand = (request_vector, pod.spec.host_ports, volume_alternatives, device_demand)
     return PodEquivalenceClass(
         spec=pod.spec,
         stages=pod_stages,
@@ -206,4 +228,5 @@ def _build_class(
             for stage, numbers in zip(pod_stages, binding_groups, strict=True)
         ),
         pods=[],
+        device_demand=device_demand,
     )

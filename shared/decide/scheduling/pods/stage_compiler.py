@@ -11,6 +11,7 @@ from shared.model.core.labels import HOSTNAME
 from shared.model.core.requirements import Requirements
 from shared.model.core.resources import Vector
 from shared.model.kubernetes.host_ports import HostPort
+from shared.state.dynamic_resources.pod_claims import DeviceDemand
 
 
 class TopologyBinding(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
@@ -61,7 +62,7 @@ class StageCompiler:
         self._topology = topology
         self._constraints_by_value: dict[Hashable, NodeConstraints] = {}
         self._constraints_by_stage: dict[tuple[int, tuple[Requirements, ...]], NodeConstraints] = {}
-        self._shape_numbers: dict[tuple[int, Vector, tuple[HostPort, ...]], int] = {}
+        self._shape_numbers: dict[tuple[int, Vector, tuple[HostPort, ...], DeviceDemand | None], int] = {}
         self._bindings_by_groups: dict[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], TopologyBindings] = {}
 
     def compile_stage(
@@ -69,17 +70,17 @@ class StageCompiler:
         stage: RelaxationStage,
         binding_groups: tuple[int, ...],
         groups: tuple[tuple[int, ...], tuple[int, ...]],
-        pod_demand: tuple[Vector, tuple[HostPort, ...], tuple[Requirements, ...]],
+        pod_demand: tuple[Vector, tuple[HostPort, ...], tuple[Requirements, ...], DeviceDemand | None],
     ) -> CompiledStage:
         """Return *stage* in compiled form.
 
         *groups*: the topology groups that select the pods, and those in which the pods count. *pod_demand*: the request
-        vector of a pod, its host ports, and the alternative requirements of its volumes.
+        vector of a pod, its host ports, the alternative requirements of its volumes, and its claims.
         """
-        request_vector, ports, volume_alternatives = pod_demand
+        request_vector, ports, volume_alternatives, device_demand = pod_demand
         node_constraints = self._intern_constraints(stage, volume_alternatives)
         shape_number = self._shape_numbers.setdefault(
-            (node_constraints.number, request_vector, ports), len(self._shape_numbers)
+            (node_constraints.number, request_vector, ports, device_demand), len(self._shape_numbers)
         )
         key = (binding_groups, *groups)
         if key not in self._bindings_by_groups:

@@ -280,7 +280,7 @@ def _alternate_zones(node_counts_by_zone: list[list[tuple[int, int]]]) -> Iterat
 def _relax_type_limit(type_limit: RelaxedTypeLimit) -> None:
     """Allow all capacity types again for the node."""
     node = type_limit.node
-    if not node.pods:
+    if not node.pods or node.devices is not None:
         return
     zone = node.state.requirements[ZONE]
     relaxed_state = (

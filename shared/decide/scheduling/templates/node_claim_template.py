@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.scheduling.constraints.topology_constraint import NodeDomains
+from shared.decide.scheduling.devices.occupied_devices import OccupiedDevices
 from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
 from shared.decide.scheduling.instance_types.masks import Mask
 from shared.decide.scheduling.instance_types.type_prices import TypePrices
@@ -85,6 +86,8 @@ class NodeClaimTemplate(msgspec.Struct, kw_only=True, eq=False):
     """The active zonal shifts by zone, for the reasons of unschedulable pods."""
     spot_share: SpotShare | None = None
     """How much of its nodes may be Spot; None: any."""
+    devices: OccupiedDevices | None = None
+    """The devices that its nodes are expected to publish, by instance type; None: no pod of the plan has claims."""
     fitting_types: dict[Vector, Mask] = msgspec.field(default_factory=dict)
     """By request vector: the instance types that hold it together with their daemon overhead."""
 

@@ -11,15 +11,26 @@ from typing import Any, Final
 from shared.crds.definitions import Object
 from shared.errors import Forbidden
 from sim.cluster.api_server.api_resources import (
+    DEVICE_CLASSES,
     EVENTS,
     NAMESPACES,
     NODES,
     POD_DISRUPTION_BUDGETS,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     ApiResource,
 )
 from sim.cluster.api_server.metadata import build_invalid_error, format_time
+from sim.cluster.api_server.rules.devices import (
+    check_claim,
+    check_claim_template,
+    check_claim_update,
+    check_device_class,
+    check_slice,
+)
 from sim.cluster.api_server.rules.pods import check_pod_update
 
 NOT_READY_TAINT: Final[Object] = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -234,6 +245,10 @@ _CHECKS_BY_RESOURCE: Final[dict[str, Callable[[ApiResource, Object], None]]] = {
     POD_DISRUPTION_BUDGETS: _check_budget,
     EVENTS: _check_event,
     NODES: _check_taints,
+    RESOURCE_CLAIMS: check_claim,
+    RESOURCE_CLAIM_TEMPLATES: check_claim_template,
+    RESOURCE_SLICES: check_slice,
+    DEVICE_CLASSES: check_device_class,
 }
 """Validation of a kind's objects on every write."""
 
@@ -256,6 +271,8 @@ def check_update(resource: ApiResource, old: Object, new: Object) -> None:
     """
     if check := _CHECKS_BY_RESOURCE.get(resource.name):
         check(resource, new)
+    if resource.name == RESOURCE_CLAIMS:
+        check_claim_update(resource, old, new)
     if resource.name == PODS and old["spec"] != new.get("spec"):
         check_pod_update(resource, old, new)
     elif resource.name == NODES:

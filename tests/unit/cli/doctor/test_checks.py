@@ -58,6 +58,7 @@ def test_every_check_reports_a_result_except_special_cases() -> None:
     silent = {check.__name__ for _, checks in CHECK_GROUPS for check in checks if not list(check(make_facts()))}
     assert silent == {
         "check_discovery",
+        "check_dynamic_resources",
         "check_group",
         "check_ipv6",
         "check_money_limits",

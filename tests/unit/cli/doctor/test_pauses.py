@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cli.doctor.checks.all_checks import run_checks
 from cli.doctor.checks.finding import CheckResult
@@ -29,6 +30,7 @@ from tests.support.cli.doctor_answers import DENIED, ByHeart, build_function_res
 from tests.support.cli.doctor_facts import (
     NOW,
     TOPIC,
+    make_control_plane,
     make_facts,
     make_facts_with_stack,
     make_function_facts,
@@ -234,6 +236,19 @@ def test_zonal_shift_must_be_enabled_for_the_cluster(shifts: Any, level: str, wo
 
 def test_zonal_shift_is_not_checked_without_the_setting() -> None:
     assert list_results(make_facts_with_stack(), "zonal-shift") == []
+
+
+@pytest.mark.parametrize(("version", "level"), [("1.33", "fail"), ("1.34", "ok"), ("2.0", "ok")])
+def test_dynamic_resource_allocation_needs_kubernetes_1_34(version: str, level: str) -> None:
+    settings = Settings(cluster_name="prod", region="us-east-1", dynamic_resource_allocation="on")
+    facts = make_facts_with_stack(functions=(make_function_facts("provision", settings=settings),))
+    assert facts.account is not None
+    control_plane = make_control_plane(version=version)
+    facts = replace(facts, account=replace(facts.account, control_plane=control_plane))
+    [result] = list_results(facts, "dynamic-resources")
+    assert result.level == level
+    assert f"Kubernetes {version}" in result.message
+    assert list_results(make_facts_with_stack(), "dynamic-resources") == []
 
 
 def test_unconfigured_report_topic_is_not_reported() -> None:

@@ -97,3 +97,31 @@ def test_invalid_pods_among_ten_thousand_are_reported_and_others_planned(
     assert code == 1
     assert {entry["pod"] for entry in document["unschedulable"]} == {f"shop/{name}" for name in bad}
     assert document["totals"]["scheduled"] == 10_000
+
+
+def test_claims_are_planned_only_with_the_setting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overlay = make_node_overlay()
+    overlay["metadata"]["annotations"] = {"joiner.dev/devices": '[{"driver": "gpu.example.com"}]'}
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    pod = make_pod_manifest("x")
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpu", "namespace": pod["metadata"]["namespace"]},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+    device_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
+    }
+    monkeypatch.setenv("FEATURE_GATES", "NodeOverlay=true")
+    _, off = run_plan(tmp_path, capsys, overlay, template, device_class, pod)
+    assert "dynamic resource allocation is not supported" in json.dumps(off["unschedulable"])
+    monkeypatch.setenv("JOINER_DYNAMIC_RESOURCE_ALLOCATION", "on")
+    _, on = run_plan(tmp_path, capsys, overlay, template, device_class, pod)
+    assert [node["cheapest"]["instanceType"] for node in on["newNodes"]] == ["m.02"]

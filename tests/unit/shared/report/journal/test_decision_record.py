@@ -171,12 +171,12 @@ def test_pod_snapshot_has_no_fields_for_container_contents() -> None:
     )
     assert pod == {
         *("meta", "spec", "node_name", "nominated_node_name", "phase", "restarts", "priority", "priority_class"),
-        *("grace_period", "started_at", "conditions", "restart_policy", "active_deadline"),
+        *("grace_period", "started_at", "conditions", "restart_policy", "active_deadline", "claim_names"),
     }
     assert spec == {
         *("requests", "tolerations", "node_selector", "required_terms", "preferred_terms", "pod_affinity"),
         *("pod_anti_affinity", "preferred_pod_affinity", "preferred_pod_anti_affinity", "spread", "host_ports"),
-        *("volume_claims", "has_match_fields", "has_resource_claims"),
+        *("volume_claims", "has_match_fields", "has_resource_claims", "resource_claims"),
     }
 
 

@@ -46,6 +46,7 @@ FULL = Pod(
     restarts=7,
     restart_policy="OnFailure",
     active_deadline=timedelta(hours=1),
+    claim_names=(("gpu", "cart-gpu"),),
 )
 PLAIN = Pod(meta=ObjectMeta(name="plain", namespace="shop"), spec=PodSpec())
 

@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: claims, slices, and devices that NodeOverlays declare."""

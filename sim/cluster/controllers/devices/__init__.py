@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: the claims of pods, and drivers that publish devices."""
