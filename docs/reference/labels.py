@@ -102,6 +102,14 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "What its Spot share counts: `nodes` (default) or `vcpu`. On pods, only pods are counted.",
     ),
+    names.GANG: (
+        "pod",
+        "Name of its gang: with the setting `gangs`, the pods of a gang get all their nodes or none.",
+    ),
+    names.GANG_SIZE: (
+        "pod",
+        "Number of pods that its gang needs, for gangs of every tool. `1`: the pods are no gang.",
+    ),
     names.DO_NOT_SYNC_TAINTS: ("Node label", "`true`: Joiner does not change the taints when it registers the Node."),
 }
 JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {

@@ -22,7 +22,8 @@ from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.fleets.launch_retries import launch_in_rounds
 from shared.decide.provisioning import provisioner
-from shared.decide.provisioning.capacity_buffers import describe_buffers, plan_with_buffers
+from shared.decide.provisioning.capacity_buffers import describe_buffers
+from shared.decide.provisioning.gang_planning import plan_pods
 from shared.decide.provisioning.monthly_budget import plan_within_budget, restrict_capacity_types
 from shared.decide.provisioning.static_capacity import decide_static_capacity
 from shared.decide.provisioning.superseded_claims import (
@@ -92,7 +93,7 @@ def decide_provisioning(
     budget = find_budget_state(build_budget_policy(settings), inputs.month_costs, cluster.taken_at)
     budgeted_state = ClusterState(restrict_capacity_types(planned_cluster, budget)) if budget.step else cluster_state
     planned_pods = plan_within_budget(
-        lambda withheld: plan_with_buffers(
+        lambda withheld: plan_pods(
             budgeted_state,
             excluded=leaving_nodes,
             withheld=withheld,

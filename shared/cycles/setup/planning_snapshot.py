@@ -7,10 +7,12 @@ from msgspec.structs import replace
 from shared.decide.provisioning.overlay_and_spread_defaults import apply_feature_gates
 from shared.model.cluster import ClusterSnapshot
 from shared.ports.world import World
+from shared.state.gangs.gangs import needs_pod_groups
 from shared.take.kubernetes.optional_resources import (
     BUFFER_LISTS,
     BUFFER_TARGET_LISTS,
     OVERLAY_LISTS,
+    POD_GROUP_LISTS,
     SPREAD_SELECTOR_LISTS,
     SURGE_DRAIN_LISTS,
 )
@@ -36,6 +38,8 @@ def take_planning_snapshot(world: World, request: SnapshotRequest) -> ClusterSna
     if cluster.capacity_buffers:
         missing_lists = tuple(name for name in BUFFER_TARGET_LISTS if name not in feature_lists)
         cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=missing_lists))
+    if cluster.has_gangs and needs_pod_groups(cluster):
+        cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=POD_GROUP_LISTS))
     cluster = replace(cluster, has_surge_drain=has_surge_drain)
     return apply_feature_gates(cluster, world.settings.feature_gates, world.settings.scheduler_config)
 

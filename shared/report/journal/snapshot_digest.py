@@ -34,6 +34,7 @@ _OBJECT_LIST_FIELDS: Final = tuple(
         "pods",
         "unavailable",
         "has_surge_drain",
+        "has_gangs",
         "offering_history",
         "zonal_shifts",
         "group_usage",

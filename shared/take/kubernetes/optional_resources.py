@@ -7,6 +7,7 @@ from shared.wire.decode.node_overlay import parse_node_overlay
 from shared.wire.decode.workloads import (
     parse_capacity_buffer,
     parse_deployment,
+    parse_pod_group,
     parse_pod_template,
     parse_replica_set,
     parse_replication_controller,
@@ -43,6 +44,7 @@ OPTIONAL_KINDS: Final = (
         parse_replication_controller,
     ),
     OptionalResource("services", "v1", "Service", wire.ServiceJson, parse_service),
+    OptionalResource("pod_groups", "scheduling.x-k8s.io/v1alpha1", "PodGroup", wire.PodGroupJson, parse_pod_group),
 )
 
 OVERLAY_LISTS: Final = ("node_overlays",)
@@ -55,3 +57,5 @@ SURGE_DRAIN_LISTS: Final = ("deployments",)
 """The kind whose rollouts start new pods before old ones are evicted."""
 SCALED_LISTS: Final = ("deployments", "stateful_sets")
 """The kinds that schedules can scale."""
+POD_GROUP_LISTS: Final = ("pod_groups",)
+"""The kind that has the size of gangs of scheduler-plugins."""

@@ -24,6 +24,7 @@ _NAMESPACED_KINDS: Final = frozenset(
         "PersistentVolumeClaim",
         "Pod",
         "PodDisruptionBudget",
+        "PodGroup",
         "PodTemplate",
         "ReplicaSet",
         "ReplicationController",

@@ -22,6 +22,7 @@ from shared.model.core.labels import POD_DELETION_COST, SAFE_TO_EVICT
 from shared.model.core.metadata import Condition
 from shared.model.core.taints import Toleration
 from shared.model.core.units import MAX_DURATION
+from shared.model.kubernetes.gang import READ_ANNOTATIONS
 from shared.model.kubernetes.host_ports import HostPort
 from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
@@ -225,6 +226,7 @@ def _select_read_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
         key: value
         for key, value in annotations.items()
         if key == POD_DELETION_COST
+        or key in READ_ANNOTATIONS
         or key.startswith(_READ_ANNOTATION_PREFIXES)
         or (key == SAFE_TO_EVICT and value == "false")
     }

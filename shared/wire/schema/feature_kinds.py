@@ -161,3 +161,16 @@ class ServiceJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     metadata: ObjectMetaJson
     spec: ServiceSpecJson = ServiceSpecJson()
+
+
+class PodGroupSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec of a PodGroup."""
+
+    min_member: int = 1
+
+
+class PodGroupJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """scheduling.x-k8s.io/v1alpha1 PodGroup."""
+
+    metadata: ObjectMetaJson
+    spec: PodGroupSpecJson = PodGroupSpecJson()

@@ -14,6 +14,8 @@ PEOPLES = frozenset(
         labels.DISRUPTION_WINDOWS,
         labels.EVICTION_PRICE,
         labels.EXPIRY_JITTER,
+        labels.GANG,
+        labels.GANG_SIZE,
         labels.GRACEFUL_EXPIRATION,
         labels.IMAGE_SOAK,
         labels.LAUNCHES_PAUSED,
