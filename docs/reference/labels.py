@@ -157,6 +157,8 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "The disruption command that restarted the Deployment, and the time of its proposal.",
     ),
     names.ENDS_AT: ("Node", "When EC2 reclaims the instance."),
+    names.GANG_RETRIES: ("NodePool", "Gangs whose nodes were returned, and when they may be launched again, as JSON."),
+    names.PLANNED_GANGS: ("NodeClaim", "Incomplete gangs that it was created for, with their sizes, as JSON."),
     names.EARLY_ENDS: ("NodePool", "Instances that EC2 ended before their nodes registered, with the times."),
     names.REGISTRATION_HEALTH: ("NodePool", "Which of its last four NodeClaims failed to register."),
     names.AT_RISK: ("Node", "Taint after a rebalance recommendation, with the rebalance policy `cordon` or `replace`."),

@@ -16,9 +16,11 @@ from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.scheduler import DEFAULT_OPTIONS, NOT_REACHED_MESSAGE
 from shared.model.core.formatting import format_count, join_names
+from shared.model.core.units import format_instant
 from shared.model.decisions.placement import Placement, SchedulingOptions, Unschedulable, UnschedulableReason
 from shared.model.kubernetes.gang import find_gang_membership
 from shared.state.cluster_state import ClusterState
+from shared.state.gangs.gang_retries import GangRetry, find_gang_retries
 from shared.state.gangs.gangs import Gang, find_gangs
 
 MAX_GANG_TRIALS: Final = 24
@@ -51,12 +53,13 @@ def plan_pods(
     if not any(find_gang_membership(pod) is not None for pod in pods):
         return plan(frozenset())
     queued_names = frozenset(pod.name for pod in pods)
+    retries = find_gang_retries(cluster_state.snapshot.node_pools)
     gangs = [
-        QueuedGang(gang=gang, queued_names=names)
+        QueuedGang(gang=gang, queued_names=names, retry=retries.get(gang.name))
         for gang in find_gangs(cluster_state.snapshot).values()
         if (names := queued_names.intersection(pod.name for pod in gang.pods))
     ]
-    return _GangPlanner(plan, gangs, withheld, is_over).run()
+    return _GangPlanner(plan, gangs, withheld, cluster_state.taken_at, is_over).run()
 
 
 class QueuedGang(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +68,8 @@ class QueuedGang(msgspec.Struct, frozen=True, kw_only=True):
     gang: Gang
     queued_names: frozenset[str]
     """Names of the pods that are to be placed."""
+    retry: GangRetry | None = None
+    """When its nodes may be launched again after they were returned; None: they were not returned."""
 
     @property
     def settled_count(self) -> int:
@@ -87,11 +92,16 @@ class QueuedGang(msgspec.Struct, frozen=True, kw_only=True):
             if pod.name not in self.queued_names and not pod.node_name and not pod.nominated_node_name
         ]
 
-    def explain_wait(self) -> str:
+    def explain_wait(self, now: datetime) -> str:
         """Return why no pod of the gang may be placed yet; "" if nothing prevents it."""
         gang = self.gang
         if gang.problem:
             return gang.problem
+        if self.retry is not None and self.retry.until > now:
+            return (
+                f"its nodes were returned because not all of them could be launched; next attempt at "
+                f"{format_instant(self.retry.until)}"
+            )
         if gang.missing_count:
             return f"{len(gang.pods)} of its {format_count(gang.size, 'pod')} exist: waiting for the others"
         if self.needed_count > len(self.queued_names):
@@ -104,10 +114,15 @@ class _GangPlanner:
     """The plans that are made for the gangs of one run."""
 
     def __init__(
-        self, plan: Plan, gangs: Sequence[QueuedGang], withheld: frozenset[str], is_over: Callable[[], bool] | None
+        self,
+        plan: Plan,
+        gangs: Sequence[QueuedGang],
+        withheld: frozenset[str],
+        now: datetime,
+        is_over: Callable[[], bool] | None,
     ) -> None:
         """Plan with *plan*; *withheld* are pods that it never places."""
-        self._plan, self._withheld = plan, withheld
+        self._plan, self._withheld, self._now = plan, withheld, now
         self._is_over = is_over or (lambda: False)
         self._refusals: list[Unschedulable] = []
         self._refusals_by_gang: dict[str, list[Unschedulable]] = {}
@@ -119,7 +134,7 @@ class _GangPlanner:
         ready_gangs: list[QueuedGang] = []
         left_out: set[str] = set()
         for queued in self._gangs:
-            message = queued.explain_wait()
+            message = queued.explain_wait(self._now)
             if message:
                 self._refusals += _refuse(queued, "GangIncomplete", message, self._withheld)
                 left_out |= queued.queued_names

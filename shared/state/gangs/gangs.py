@@ -1,6 +1,6 @@
 """The gangs of a snapshot: which pods they have, and how many they need."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -82,6 +82,11 @@ def _resolve_pod_group(membership: GangMembership, size_by_pod_group: Mapping[st
         f"PodGroup {membership.pod_group} does not exist: create it, or set the annotation {GANG_SIZE} on the pods"
     )
     return replace(membership, problem=message)
+
+
+def map_gangs_to_pods(gangs: Iterable[Gang]) -> dict[str, Gang]:
+    """Return the gang of each pod, by the name of the pod."""
+    return {pod.name: gang for gang in gangs for pod in gang.pods}
 
 
 def _build_gang(name: str, members: list[tuple[Pod, GangMembership]], cluster: ClusterSnapshot) -> Gang:
