@@ -25,6 +25,7 @@ from shared.decide.provisioning import provisioner
 from shared.decide.provisioning.capacity_buffers import describe_buffers
 from shared.decide.provisioning.gang_planning import plan_pods
 from shared.decide.provisioning.monthly_budget import plan_within_budget, restrict_capacity_types
+from shared.decide.provisioning.provisioning_requests import describe_requests
 from shared.decide.provisioning.static_capacity import decide_static_capacity
 from shared.decide.provisioning.superseded_claims import (
     delete_superseded_claims,
@@ -108,6 +109,7 @@ def decide_provisioning(
     actions = (
         *provisioner.build_placement_actions(cluster_state, placement),
         *describe_buffers(planned_pods, planned_cluster),
+        *describe_requests(planned_pods.resolved_requests, planned_pods.placement, cluster_state),
         *static_actions,
     )
     if not deadline.describe_cut():

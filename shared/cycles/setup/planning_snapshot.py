@@ -13,6 +13,8 @@ from shared.take.kubernetes.optional_resources import (
     BUFFER_TARGET_LISTS,
     OVERLAY_LISTS,
     POD_GROUP_LISTS,
+    PROVISIONING_REQUEST_LISTS,
+    REQUEST_TEMPLATE_LISTS,
     SPREAD_SELECTOR_LISTS,
     SURGE_DRAIN_LISTS,
 )
@@ -31,6 +33,8 @@ def take_planning_snapshot(world: World, request: SnapshotRequest) -> ClusterSna
     feature_lists = (*(OVERLAY_LISTS if gates.node_overlay else ()), *(BUFFER_LISTS if gates.capacity_buffer else ()))
     if world.settings.scheduler_config:
         feature_lists = (*feature_lists, *SPREAD_SELECTOR_LISTS)
+    if world.settings.provisioning_requests == "on":
+        feature_lists = (*feature_lists, *PROVISIONING_REQUEST_LISTS)
     has_surge_drain = world.settings.surge_drain == "on"
     if has_surge_drain:
         feature_lists = (*feature_lists, *SURGE_DRAIN_LISTS)
@@ -38,6 +42,8 @@ def take_planning_snapshot(world: World, request: SnapshotRequest) -> ClusterSna
     if cluster.capacity_buffers:
         missing_lists = tuple(name for name in BUFFER_TARGET_LISTS if name not in feature_lists)
         cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=missing_lists))
+    if any(item.is_open() for item in cluster.provisioning_requests) and not cluster.pod_templates:
+        cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=REQUEST_TEMPLATE_LISTS))
     if cluster.has_gangs and needs_pod_groups(cluster):
         cluster = refresh_snapshot(world, cluster, SnapshotRequest(lists=POD_GROUP_LISTS))
     cluster = replace(cluster, has_surge_drain=has_surge_drain)

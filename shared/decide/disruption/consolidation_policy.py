@@ -10,7 +10,7 @@ from shared.model.core.labels import CAPACITY_TYPE, COMMAND, CONSOLIDATION_MODE,
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import KeptVerdict
 from shared.model.kubernetes.do_not_disrupt import is_scale_down_disabled
-from shared.model.kubernetes.gang import find_gang_membership
+from shared.model.kubernetes.gangs.gang import find_gang_membership
 from shared.state.cluster_state import ClusterState
 from shared.state.node_claim_state import compute_consolidatable_time
 from shared.state.state_node import StateNode, compute_pod_digest
@@ -27,7 +27,11 @@ def explain_emptiness_refusal(
     if pool.consolidate_after is None and not is_unused_replacement:
         return _keep_disabled(candidate)
     if candidate.name in buffer_nodes:
-        return _keep(candidate, "Headroom", "the node is not empty: it has the headroom of a CapacityBuffer")
+        return _keep(
+            candidate,
+            "Headroom",
+            "the node is not empty: it has the headroom of a CapacityBuffer or ProvisioningRequest",
+        )
     if not candidate.is_empty():
         return _keep(
             candidate, "NotEmpty", (f"{format_count(len(candidate.reschedulable_pods), 'pod')} would have to move")

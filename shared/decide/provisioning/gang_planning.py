@@ -13,12 +13,13 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
+from shared.decide.provisioning.provisioning_requests import ResolvedRequest, resolve_requests
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.scheduler import DEFAULT_OPTIONS, NOT_REACHED_MESSAGE
 from shared.model.core.formatting import format_count, join_names
 from shared.model.core.units import format_instant
 from shared.model.decisions.placement import Placement, SchedulingOptions, Unschedulable, UnschedulableReason
-from shared.model.kubernetes.gang import find_gang_membership
+from shared.model.kubernetes.gangs.gang import find_gang_membership
 from shared.state.cluster_state import ClusterState
 from shared.state.gangs.gang_retries import GangRetry, find_gang_retries
 from shared.state.gangs.gangs import Gang, find_gangs
@@ -49,17 +50,31 @@ def plan_pods(
             cluster_state, excluded=excluded, withheld=withheld | left_out, options=options, is_over=is_over
         )
 
+    requested_gangs = list(_list_requested_gangs(resolve_requests(cluster_state.snapshot)))
     pods = select_pods_to_schedule(cluster_state, excluded) if cluster_state.snapshot.has_gangs else ()
-    if not any(find_gang_membership(pod) is not None for pod in pods):
+    has_gangs = any(find_gang_membership(pod) is not None for pod in pods)
+    if not has_gangs and not requested_gangs:
         return plan(frozenset())
     queued_names = frozenset(pod.name for pod in pods)
     retries = find_gang_retries(cluster_state.snapshot.node_pools)
     gangs = [
         QueuedGang(gang=gang, queued_names=names, retry=retries.get(gang.name))
-        for gang in find_gangs(cluster_state.snapshot).values()
+        for gang in (find_gangs(cluster_state.snapshot).values() if has_gangs else ())
         if (names := queued_names.intersection(pod.name for pod in gang.pods))
     ]
+    gangs += requested_gangs
     return _GangPlanner(plan, gangs, withheld, cluster_state.taken_at, is_over).run()
+
+
+def _list_requested_gangs(resolved_requests: Iterable[ResolvedRequest]) -> Iterator["QueuedGang"]:
+    """Yield the pods of each ProvisioningRequest as a gang."""
+    for resolved in resolved_requests:
+        if resolved.pods:
+            names = frozenset(pod.name for pod in resolved.pods)
+            gang = Gang(name=resolved.request.name, size=len(names), pods=resolved.pods)
+            yield QueuedGang(
+                gang=gang, queued_names=names, kind="ProvisioningRequest", can_launch=resolved.request.launches_nodes
+            )
 
 
 class QueuedGang(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +83,10 @@ class QueuedGang(msgspec.Struct, frozen=True, kw_only=True):
     gang: Gang
     queued_names: frozenset[str]
     """Names of the pods that are to be placed."""
+    kind: str = "gang"
+    """What it is called in messages."""
+    can_launch: bool = True
+    """Whether nodes are launched for it; else only existing nodes count."""
     retry: GangRetry | None = None
     """When its nodes may be launched again after they were returned; None: they were not returned."""
 
@@ -190,6 +209,8 @@ class _GangPlanner:
     def _is_whole(self, queued: QueuedGang, placement: Placement) -> bool:
         """Return whether *placement* places as many pods of the gang as it needs."""
         unplaced_names = {item.pod for item in placement.unschedulable} | self._withheld
+        if not queued.can_launch:
+            unplaced_names |= {name for node in placement.new_nodes for name in node.pods}
         return len(queued.queued_names - unplaced_names) >= queued.needed_count
 
     def _explain_refusal(self, queued: QueuedGang, placement: Placement) -> None:
@@ -201,6 +222,8 @@ class _GangPlanner:
         elif failures:
             verb = "does" if len(failures) == 1 else "do"
             message = f"{_join_some([item.pod for item in failures])} {verb} not fit: {failures[0].message}"
+        elif not queued.can_launch:
+            message = "its pods do not fit existing nodes, and its class launches no nodes"
         else:
             message = f"{_join_some(sorted(queued.queued_names & self._withheld))} must not get new nodes"
         self._refusals_by_gang[queued.gang.name] = list(_refuse(queued, reason, message, self._withheld))
@@ -215,7 +238,7 @@ def _refuse(
     queued: QueuedGang, reason: UnschedulableReason, message: str, withheld: frozenset[str]
 ) -> Iterator[Unschedulable]:
     gang = queued.gang
-    text = f"gang {gang.name} needs nodes for all its {format_count(gang.size, 'pod')} or none: {message}"
+    text = f"{queued.kind} {gang.name} needs nodes for all its {format_count(gang.size, 'pod')} or none: {message}"
     for name in sorted(queued.queued_names - withheld):
         yield Unschedulable(pod=name, reason=reason, message=text)
 

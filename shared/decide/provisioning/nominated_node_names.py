@@ -23,7 +23,7 @@ from shared.model.core.labels import UNREGISTERED_TAINT
 from shared.model.core.resources import CPU, MEMORY, sum_resources
 from shared.model.core.taints import is_ephemeral
 from shared.model.decisions.action import NominatePod
-from shared.model.kubernetes.gang import find_gang_membership
+from shared.model.kubernetes.gangs.gang import find_gang_membership
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.model.kubernetes.pod_classes import is_provisionable

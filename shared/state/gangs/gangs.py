@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import GANG_SIZE
-from shared.model.kubernetes.gang import GangMembership, find_gang_membership
+from shared.model.kubernetes.gangs.gang import GangMembership, find_gang_membership
 from shared.model.kubernetes.pod import Pod
 
 COMPLETION_GRACE_PERIOD: Final = timedelta(minutes=5)

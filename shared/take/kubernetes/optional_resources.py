@@ -9,6 +9,7 @@ from shared.wire.decode.workloads import (
     parse_deployment,
     parse_pod_group,
     parse_pod_template,
+    parse_provisioning_request,
     parse_replica_set,
     parse_replication_controller,
     parse_service,
@@ -44,6 +45,13 @@ OPTIONAL_KINDS: Final = (
         parse_replication_controller,
     ),
     OptionalResource("services", "v1", "Service", wire.ServiceJson, parse_service),
+    OptionalResource(
+        "provisioning_requests",
+        "autoscaling.x-k8s.io/v1",
+        "ProvisioningRequest",
+        wire.ProvisioningRequestJson,
+        parse_provisioning_request,
+    ),
     OptionalResource("pod_groups", "scheduling.x-k8s.io/v1alpha1", "PodGroup", wire.PodGroupJson, parse_pod_group),
 )
 
@@ -59,3 +67,6 @@ SCALED_LISTS: Final = ("deployments", "stateful_sets")
 """The kinds that schedules can scale."""
 POD_GROUP_LISTS: Final = ("pod_groups",)
 """The kind that has the size of gangs of scheduler-plugins."""
+PROVISIONING_REQUEST_LISTS: Final = ("provisioning_requests",)
+REQUEST_TEMPLATE_LISTS: Final = ("pod_templates",)
+"""The kind that a ProvisioningRequest refers to."""

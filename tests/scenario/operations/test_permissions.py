@@ -25,6 +25,7 @@ from shared.ports.world import World as Outside
 from shared.take.kubernetes import informer_cache
 from sim.authorization.access_checks import AccessDeniedError
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
+from tests.scenario.gang_manifests import make_definition, make_pod_group, make_request
 from tests.scenario.operations.test_features import make_buffer, make_overlay
 from tests.scenario.worlds import CLAIMS, World, make_deployment, make_node_class, make_node_pool, make_pod
 
@@ -35,6 +36,13 @@ DELETION_COST: Final = {"pod-deletion-cost": "on"}
 RESTART_DEPLOYMENT: Final = ("patch", "apps", "deployments")
 SCALE_WORKLOADS: Final = tuple(
     ("patch", "apps", resource) for resource in ("deployments/scale", "statefulsets", "statefulsets/scale")
+)
+GANG_PERMISSIONS: Final = (
+    ("list", "scheduling.x-k8s.io", "podgroups"),
+    ("watch", "scheduling.x-k8s.io", "podgroups"),
+    ("list", "autoscaling.x-k8s.io", "provisioningrequests"),
+    ("watch", "autoscaling.x-k8s.io", "provisioningrequests"),
+    ("patch", "autoscaling.x-k8s.io", "provisioningrequests/status"),
 )
 PATCH_POD: Final = ("patch", "", "pods")
 SPREAD: Final = (
@@ -150,6 +158,34 @@ def run_scheduled_scaling(world: World) -> None:
     world.wait_until(lambda: len(world.list_done_actions(ScaleWorkload)) == 2, 300)
 
 
+def build_gang_world() -> World:
+    """Deploy the stack with gangs and ProvisioningRequests."""
+    settings = ACTIVE_SETTINGS | {"gangs": "on", "provisioning-requests": "on"}
+    return World(
+        make_definition("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
+        make_definition("scheduling.x-k8s.io", "v1alpha1", "PodGroup"),
+        make_node_class(),
+        make_node_pool(),
+        template=synthesize_template(settings=settings),
+    )
+
+
+def run_gangs(world: World) -> None:
+    """Launch nodes for a PodGroup and for a ProvisioningRequest, also with lists that are watched."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
+        gang = make_deployment(2)
+        gang["spec"]["template"]["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "train"
+        world.apply([gang])
+        world.advance_seconds(90)
+        assert not world.list_running_pods()
+        world.apply([make_pod_group(2)])
+        world.wait_until_settled(2)
+        world.apply(make_request(2))
+        world.wait_until(lambda: len(world.list_nodes()) == 3)
+        world.advance_seconds(60)
+
+
 RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     "features": (Featured, run_features),
     "large-lists": (Featured, run_large_lists),
@@ -166,6 +202,7 @@ RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     ),
     "surge-drain": (build_surge_world, run_surge_drain),
     "scheduled-scaling": (build_scheduled_world, run_scheduled_scaling),
+    "gangs": (build_gang_world, run_gangs),
 }
 
 
@@ -190,6 +227,7 @@ def test_only_the_run_of_an_optional_feature_uses_its_permission() -> None:
         RESTART_DEPLOYMENT: ["surge-drain", "scheduled-scaling"],
         PATCH_POD: ["deletion-cost"],
         **{key: ["scheduled-scaling"] for key in SCALE_WORKLOADS},
+        **{key: ["gangs"] for key in GANG_PERMISSIONS},
     }
     assert GRANTED - always_granted == run_names_by_permission.keys()
     for permission, run_names in run_names_by_permission.items():
@@ -216,6 +254,7 @@ def test_permissions_of_an_optional_feature_are_granted_only_with_it() -> None:
         ("deletion-cost", PATCH_POD),
         ("surge-drain", RESTART_DEPLOYMENT),
         ("scheduled-scaling", SCALE_WORKLOADS[0]),
+        ("gangs", GANG_PERMISSIONS[-1]),
     ],
 )
 def test_a_denied_call_ends_the_run(run_name: str, permission: RbacPermission) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
+from tests.scenario.gang_manifests import REQUESTS, make_definition, make_request
 from tests.scenario.worlds import POOLS, Json, World, make_deployment, make_node_class, make_node_pool
 
 GANG_SIZE: Final = 4
@@ -56,27 +57,27 @@ def test_incomplete_gang_waits_and_other_pods_do_not() -> None:
     assert not world.list_errors()
 
 
-def count_requests(gangs: str, annotations: dict[str, str]) -> Counter[tuple[str, str, str]]:
+def count_requests(annotations: dict[str, str], **settings: str) -> Counter[tuple[str, str, str]]:
     """Return how often each request is made for four pods, before and after it; names of new objects are left out."""
-    world = make_world(gangs=gangs)
+    options = {name.replace("_", "-"): value for name, value in settings.items()}
+    world = World(make_node_class(), make_node_pool(), template=synthesize_template(settings=ACTIVE_SETTINGS | options))
     calls: list[PortCall] = []
     with world.use_tap(calls.append):
         world.apply([make_deployment(GANG_SIZE, cpu=NODE_PER_POD, annotations=annotations)])
         world.wait_until_settled(GANG_SIZE)
         world.advance_seconds(90)
-    return Counter(
-        (call.port, call.method, re.sub(r"(default|web)-[^/]*|snapshot/.*", "", call.detail)) for call in calls
-    )
+    names = re.compile(r"(default|web)-[^/]*|snapshot/.*")
+    return Counter((call.port, call.method, names.sub("", call.detail)) for call in calls)
 
 
 def test_without_gangs_or_the_setting_requests_are_the_same() -> None:
-    plain_requests = count_requests("off", {})
-    assert count_requests("off", GANG_ANNOTATIONS) == plain_requests
-    assert count_requests("on", {}) == plain_requests
+    plain_requests = count_requests({}, gangs="off")
+    assert count_requests(GANG_ANNOTATIONS, gangs="off") == plain_requests
+    assert count_requests({}, gangs="on") == plain_requests
 
 
 def test_gang_needs_one_request_more_for_each_node() -> None:
-    further_requests = count_requests("on", GANG_ANNOTATIONS) - count_requests("off", {})
+    further_requests = count_requests(GANG_ANNOTATIONS, gangs="on") - count_requests({}, gangs="off")
     assert further_requests == {("kube", "patch", "/apis/karpenter.sh/v1/nodeclaims/"): 2 * GANG_SIZE}
 
 
@@ -96,3 +97,40 @@ def test_gang_that_gets_a_part_of_its_nodes_returns_them_and_is_tried_again_late
     world.advance_seconds(1200)
     assert len(world.list_running_pods()) == GANG_SIZE
     assert not world.list_errors()
+
+
+def get_request_condition(world: World, type_: str) -> tuple[str, str]:
+    conditions = world.cluster.api.get(REQUESTS, "train", "default").get("status", {}).get("conditions", [])
+    return next(((item["status"], item["reason"]) for item in conditions if item["type"] == type_), ("", ""))
+
+
+def test_provisioning_request_gets_its_nodes_keeps_them_for_its_pods_and_releases_them() -> None:
+    template = synthesize_template(settings=ACTIVE_SETTINGS | {"provisioning-requests": "on"})
+    world = World(
+        make_definition("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
+        make_node_class(),
+        make_node_pool(limits={"cpu": "8"}, after="10s"),
+        template=template,
+    )
+    world.apply(make_request(3))
+    world.wait_until(lambda: get_request_condition(world, "Provisioned") == ("False", "CapacityIsNotFound"))
+    assert not world.launched
+    world.store(POOLS, "default", {"spec": {"limits": {"cpu": "12"}}})
+    world.wait_until(lambda: get_request_condition(world, "Provisioned") == ("True", "CapacityIsProvisioned"))
+    assert len(world.list_nodes()) == 3
+    world.advance_seconds(480)
+    assert len(world.list_nodes()) == 3
+    consumed = {"autoscaling.x-k8s.io/consume-provisioning-request": "train"}
+    world.apply([make_deployment(2, cpu=NODE_PER_POD, annotations=consumed)])
+    world.wait_until_settled(2, timeout=30)
+    world.wait_until(lambda: get_request_condition(world, "BookingExpired")[0] == "True")
+    world.wait_until(lambda: len(world.list_nodes()) == 2, timeout=400)
+    assert len(world.launched) == 3
+    assert not world.list_errors()
+
+
+def test_without_requests_only_their_list_is_read() -> None:
+    further_requests = count_requests({}, provisioning_requests="on") - count_requests({})
+    assert {detail.partition("?")[0] for _, _, detail in further_requests} == {
+        "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+    }

@@ -16,7 +16,7 @@ from shared.model.core.labels import GANG, GANG_SIZE
 from shared.model.core.metadata import Condition, ObjectMeta, build_pairs
 from shared.model.core.resources import parse_resources
 from shared.model.decisions.placement import Placement, SchedulingOptions
-from shared.model.kubernetes.gang import PodGroup
+from shared.model.kubernetes.gangs.gang import PodGroup
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
 from tests.support.catalogues import (

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from shared.model.core.metadata import build_pairs
-from shared.model.kubernetes.gang import GangMembership, find_gang_membership
+from shared.model.kubernetes.gangs.gang import GangMembership, find_gang_membership
 from shared.model.kubernetes.pod import Pod
 from shared.wire.decode.pods import parse_pod
 from shared.wire.schema.core import ObjectMetaJson
