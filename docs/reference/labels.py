@@ -110,6 +110,7 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "pod",
         "Number of pods that its gang needs, for gangs of every tool. `1`: the pods are no gang.",
     ),
+    names.GANG_TOPOLOGY: ("pod", "`zone`: all pods of its gang are planned in one zone."),
     names.DO_NOT_SYNC_TAINTS: ("Node label", "`true`: Joiner does not change the taints when it registers the Node."),
 }
 JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
+from shared.decide.provisioning.gang_zones import restrict_to_zones
 from shared.decide.provisioning.provisioning_requests import ResolvedRequest, resolve_requests
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.scheduler import DEFAULT_OPTIONS, NOT_REACHED_MESSAGE
@@ -44,10 +45,11 @@ def plan_pods(
 
     Without gangs, and if the setting is off, the result is that of `plan_with_buffers`.
     """
+    planned_state = cluster_state
 
     def plan(left_out: frozenset[str]) -> BufferedPlacement:
         return plan_with_buffers(
-            cluster_state, excluded=excluded, withheld=withheld | left_out, options=options, is_over=is_over
+            planned_state, excluded=excluded, withheld=withheld | left_out, options=options, is_over=is_over
         )
 
     requested_gangs = list(_list_requested_gangs(resolve_requests(cluster_state.snapshot)))
@@ -62,6 +64,18 @@ def plan_pods(
         for gang in (find_gangs(cluster_state.snapshot).values() if has_gangs else ())
         if (names := queued_names.intersection(pod.name for pod in gang.pods))
     ]
+    waiting_names = frozenset(
+        name for queued in gangs if queued.explain_wait(cluster_state.taken_at) for name in queued.queued_names
+    )
+    planned_state = restrict_to_zones(
+        cluster_state,
+        (queued.gang for queued in sorted(gangs, key=_get_rank) if not queued.queued_names & waiting_names),
+        lambda state: (
+            plan_with_buffers(
+                state, excluded=excluded, withheld=withheld | waiting_names, options=options, is_over=is_over
+            ).placement
+        ),
+    )
     gangs += requested_gangs
     return _GangPlanner(plan, gangs, withheld, cluster_state.taken_at, is_over).run()
 

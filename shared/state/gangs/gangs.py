@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import GANG_SIZE
-from shared.model.kubernetes.gangs.gang import GangMembership, find_gang_membership
+from shared.model.core.labels import GANG_SIZE, GANG_TOPOLOGY
+from shared.model.kubernetes.gangs.gang import GangMembership, find_gang_membership, find_topology_problem
 from shared.model.kubernetes.pod import Pod
 
 COMPLETION_GRACE_PERIOD: Final = timedelta(minutes=5)
@@ -27,6 +27,8 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted by name."""
     problem: str = ""
     """The error in its size, with the annotation and the fix; such a gang gets no nodes."""
+    is_in_one_zone: bool = False
+    """Whether all its pods must be in one zone."""
     is_started: bool = False
     """Whether a pod of it has been running for a while, so that missing pods have completed."""
 
@@ -91,7 +93,10 @@ def map_gangs_to_pods(gangs: Iterable[Gang]) -> dict[str, Gang]:
 
 def _build_gang(name: str, members: list[tuple[Pod, GangMembership]], cluster: ClusterSnapshot) -> Gang:
     pods = tuple(sorted((pod for pod, _ in members), key=lambda pod: pod.name))
-    problems = sorted({membership.problem for _, membership in members if membership.problem})
+    problems = sorted(
+        {membership.problem for _, membership in members if membership.problem}
+        | {problem for pod in pods if (problem := find_topology_problem(pod.meta))}
+    )
     exact_sizes = [membership.size for _, membership in members if membership.size is not None and membership.is_exact]
     job_counts = [membership.size or 0 for _, membership in members if not membership.is_exact]
     size = max(exact_sizes) if exact_sizes else max(len(pods), *job_counts, 0)
@@ -101,5 +106,6 @@ def _build_gang(name: str, members: list[tuple[Pod, GangMembership]], cluster: C
         size=size,
         pods=pods,
         problem=problems[0] if problems else "",
+        is_in_one_zone=any(pod.meta.get_annotation(GANG_TOPOLOGY) == "zone" for pod in pods),
         is_started=first_start is not None and cluster.taken_at - first_start >= COMPLETION_GRACE_PERIOD,
     )

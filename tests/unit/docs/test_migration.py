@@ -16,6 +16,7 @@ PEOPLES = frozenset(
         labels.EXPIRY_JITTER,
         labels.GANG,
         labels.GANG_SIZE,
+        labels.GANG_TOPOLOGY,
         labels.GRACEFUL_EXPIRATION,
         labels.IMAGE_SOAK,
         labels.LAUNCHES_PAUSED,

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from shared.model.core.labels import GANG, GANG_SIZE
+from shared.model.core.labels import GANG, GANG_SIZE, GANG_TOPOLOGY
 from shared.model.core.metadata import ObjectMeta
 from shared.model.kubernetes.pod import Pod
 
@@ -78,6 +78,12 @@ def find_gang_membership(pod: Pod) -> GangMembership | None:
         return GangMembership(name=name, problem=problem)
     size, is_exact = int(size_text), size_key != JOB_SET_JOBS
     return None if size == 1 and is_exact else GangMembership(name=name, size=size, is_exact=is_exact)
+
+
+def find_topology_problem(meta: ObjectMeta) -> str:
+    """Return the error in the topology of a gang, as annotation and fix; "" if there is none."""
+    text = meta.get_annotation(GANG_TOPOLOGY)
+    return f"{GANG_TOPOLOGY}: {text!r} is not a topology: write zone, or remove it" if text not in ("", "zone") else ""
 
 
 def _find_name_and_size(pod: Pod) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from shared.decide.provisioning import gang_planning
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
 from shared.decide.provisioning.gang_planning import plan_pods
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import GANG, GANG_SIZE
+from shared.model.core.labels import GANG, GANG_SIZE, GANG_TOPOLOGY, ZONE
 from shared.model.core.metadata import Condition, ObjectMeta, build_pairs
 from shared.model.core.resources import parse_resources
 from shared.model.decisions.placement import Placement, SchedulingOptions
@@ -168,6 +168,41 @@ def test_gang_with_a_withheld_pod_gets_no_node() -> None:
     placement = plan(cluster, withheld=frozenset({"shop/train-1"}))
     assert locate_pods(placement) == {"train-0": "GangNotPlaced"}
     assert "train-1 must not get new nodes" in find_message(placement, "train-0")
+
+
+def join_zone_gang(pod: Pod, topology: str = "zone") -> Pod:
+    annotations = build_pairs((*pod.meta.annotations, (GANG_TOPOLOGY, topology)))
+    return replace(pod, meta=replace(pod.meta, annotations=annotations))
+
+
+def test_gang_in_one_zone_is_planned_where_all_its_pods_fit_at_the_lowest_price() -> None:
+    types = (
+        make_instance_type("m.04", 4, zones=("a", "b")),
+        make_instance_type("n.04", 4, zones=("c",), price=0.1),
+        make_instance_type("o.04", 4, zones=("b",), price=0.15),
+    )
+    nodes = (make_node("standing", labels={ZONE: "a"}),)
+    pods = [join_zone_gang(pod) for pod in make_gang("train", 3)]
+    cluster = make_cluster_snapshot(*pods, types=types, nodes=nodes, has_gangs=True)
+    placement = plan(cluster)
+    assert {node.requirements[ZONE].values for node in placement.new_nodes} == {frozenset("c")}
+    assert (len(placement.new_nodes), placement.unschedulable) == (3, ())
+    spread = plan(make_cluster_snapshot(*make_gang("train", 3), types=types, nodes=nodes, has_gangs=True))
+    assert "standing" in locate_pods(spread).values()
+
+
+def test_gang_in_one_zone_stays_in_the_zone_of_its_nodes() -> None:
+    pods = [join_zone_gang(pod) for pod in make_gang("train", 3)]
+    running = replace(pods[0], node_name="standing", phase="Running", conditions=())
+    node = make_node("standing", labels={ZONE: "b"})
+    placement = plan(make_cluster_snapshot(running, *pods[1:], types=TYPES, nodes=(node,), has_gangs=True))
+    assert {node.requirements[ZONE].values for node in placement.new_nodes} == {frozenset("b")}
+
+
+def test_invalid_topology_names_the_annotation_and_the_fix() -> None:
+    pods = [join_zone_gang(pod, "rack") for pod in make_gang("train", 2)]
+    message = find_message(plan(make_limited_cluster(*pods, max_cpu=100)), "train-0")
+    assert "joiner.dev/gang-topology: 'rack' is not a topology: write zone, or remove it" in message
 
 
 def test_time_limit_never_launches_a_part_of_a_gang() -> None:
