@@ -4,6 +4,10 @@ import re
 from collections import Counter
 from typing import Any, Final
 
+from cli.replay.differences import compare_decisions
+from cli.replay.rerun import build_cluster, build_recorded_decision, replay_decision
+from shared.report.journal.decision_record import decode_record
+from shared.store.catalog_format import decode_catalog
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from tests.scenario.gang_manifests import REQUESTS, make_definition, make_request
@@ -134,3 +138,26 @@ def test_without_requests_only_their_list_is_read() -> None:
     assert {detail.partition("?")[0] for _, _, detail in further_requests} == {
         "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
     }
+
+
+def test_decisions_about_gangs_and_requests_are_replayed_from_their_records() -> None:
+    settings = ACTIVE_SETTINGS | {"gangs": "on", "provisioning-requests": "on"}
+    world = World(
+        make_definition("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
+        make_node_class(),
+        make_node_pool(limits={"cpu": "24"}),
+        template=synthesize_template(settings=settings),
+    )
+    world.apply([make_gang(), make_gang("large", GANG_SIZE - 1), *make_request(2)])
+    world.advance_seconds(240)
+    assert len(world.launched) == GANG_SIZE + 2
+    records = [
+        (entry, decode_record(world.bucket.get(entry.snapshot)))
+        for entry in world.entries
+        if entry.function in ("provision", "disrupt", "lifecycle") and entry.snapshot
+    ]
+    assert any(record.cluster.provisioning_requests for _, record in records)
+    for entry, record in records:
+        catalog = decode_catalog(world.bucket.get(record.catalog_key)) if record.catalog_key else None
+        decision = replay_decision(entry, record, build_cluster(record, catalog))
+        assert compare_decisions(build_recorded_decision(entry, record), decision).is_same
