@@ -143,8 +143,8 @@ def read_input_with_features(args: argparse.Namespace, source: str) -> PlanningI
         cluster = apply_feature_gates(planning_input.cluster, settings.feature_gates, settings.scheduler_config)
     except ValueError as error:
         raise InputError(f"$FEATURE_GATES or $SCHEDULER_CONFIG: {error}") from None
-    if settings.gangs == "on":
-        cluster = replace(cluster, has_gangs=True)
+    requests = cluster.provisioning_requests if settings.provisioning_requests == "on" else ()
+    cluster = replace(cluster, has_gangs=settings.gangs == "on", provisioning_requests=requests)
     if settings.group:
         cluster = replace(cluster, group_usage=read_group(settings, os.environ.get("JOINER_GROUP_MEMBER", "")))
     return replace(planning_input, cluster=cluster)

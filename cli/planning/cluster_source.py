@@ -248,7 +248,9 @@ def _build_left_out_reporter(notes: list[str]) -> LeftOutReporter:
 
 def _has_enabled_features() -> bool:
     """Return whether kinds are needed that only optional features use."""
-    return bool(os.environ.get("FEATURE_GATES") or os.environ.get("SCHEDULER_CONFIG"))
+    variables = ("JOINER_GANGS", "JOINER_PROVISIONING_REQUESTS")
+    has_gangs = any(os.environ.get(variable) == "on" for variable in variables)
+    return has_gangs or bool(os.environ.get("FEATURE_GATES") or os.environ.get("SCHEDULER_CONFIG"))
 
 
 def _set_default_storage_class(item: DocumentSource, default_class: str) -> DocumentSource:

@@ -26,6 +26,7 @@ _NAMESPACED_KINDS: Final = frozenset(
         "PodDisruptionBudget",
         "PodGroup",
         "PodTemplate",
+        "ProvisioningRequest",
         "ReplicaSet",
         "ReplicationController",
         "Service",
