@@ -30,7 +30,7 @@ from cli.terminal.stderr import print_errors, show_progress
 from cli.terminal.text import choose_palette
 from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.cycles.setup.python_gc import pause_garbage_collection
-from shared.decide.provisioning.capacity_buffers import plan_with_buffers
+from shared.decide.provisioning.gang_planning import plan_pods
 from shared.decide.provisioning.overlay_and_spread_defaults import apply_feature_gates
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
@@ -116,7 +116,7 @@ def _read_and_plan(
     decoded_at = perf_counter()
     pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
     with show_progress(f"planning for {format_count(pending_count, 'pod')}"), pause_garbage_collection():
-        placement = plan_with_buffers(cluster_state, options=options).placement
+        placement = plan_pods(cluster_state, options=options).placement
     plan_result = PlanResult(
         cluster_state=cluster_state,
         placement=placement,
@@ -143,6 +143,8 @@ def read_input_with_features(args: argparse.Namespace, source: str) -> PlanningI
         cluster = apply_feature_gates(planning_input.cluster, settings.feature_gates, settings.scheduler_config)
     except ValueError as error:
         raise InputError(f"$FEATURE_GATES or $SCHEDULER_CONFIG: {error}") from None
+    requests = cluster.provisioning_requests if settings.provisioning_requests == "on" else ()
+    cluster = replace(cluster, has_gangs=settings.gangs == "on", provisioning_requests=requests)
     if settings.group:
         cluster = replace(cluster, group_usage=read_group(settings, os.environ.get("JOINER_GROUP_MEMBER", "")))
     return replace(planning_input, cluster=cluster)

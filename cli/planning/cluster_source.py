@@ -256,7 +256,9 @@ def _list_read_kinds() -> tuple[ResourceKind, ...]:
 
 def _has_enabled_features() -> bool:
     """Return whether kinds are needed that only optional features use."""
-    return bool(os.environ.get("FEATURE_GATES") or os.environ.get("SCHEDULER_CONFIG"))
+    variables = ("JOINER_GANGS", "JOINER_PROVISIONING_REQUESTS")
+    has_gangs = any(os.environ.get(variable) == "on" for variable in variables)
+    return has_gangs or bool(os.environ.get("FEATURE_GATES") or os.environ.get("SCHEDULER_CONFIG"))
 
 
 def _set_default_storage_class(item: DocumentSource, default_class: str) -> DocumentSource:

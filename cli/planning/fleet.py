@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from shared.cycles.setup.python_gc import pause_garbage_collection
 from shared.decide.disruption.budgets.cluster_settings import EVERYTHING, DisruptionSettings
 from shared.decide.disruption.disruption_controller import decide_node_disruption
-from shared.decide.provisioning.capacity_buffers import plan_with_buffers
+from shared.decide.provisioning.gang_planning import plan_pods
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from shared.model.decisions.disruption_verdict import BlockedVerdict
@@ -115,7 +115,7 @@ def estimate_ideal_cost(cluster_state: ClusterState, options: SchedulingOptions,
     movable_nodes = frozenset(node_name_by_state) - fixed_nodes
     placement = Placement()
     for _ in range(MAX_REPLANNING_ROUNDS):
-        placement = plan_with_buffers(settled_state, excluded=movable_nodes, options=options).placement
+        placement = plan_pods(settled_state, excluded=movable_nodes, options=options).placement
         unplaced_pods = {failure.pod for failure in placement.unschedulable}
         required_nodes = {pod.node_name for pod in settled_cluster.pods if pod.name in unplaced_pods}
         nodes_to_keep = frozenset(name for name in movable_nodes if node_name_by_state[name] in required_nodes)

@@ -106,6 +106,15 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "What its Spot share counts: `nodes` (default) or `vcpu`. On pods, only pods are counted.",
     ),
+    names.GANG: (
+        "pod",
+        "Name of its gang: with the setting `gangs`, the pods of a gang get all their nodes or none.",
+    ),
+    names.GANG_SIZE: (
+        "pod",
+        "Number of pods that its gang needs, for gangs of every tool. `1`: the pods are no gang.",
+    ),
+    names.GANG_TOPOLOGY: ("pod", "`zone`: all pods of its gang are planned in one zone."),
     names.DO_NOT_SYNC_TAINTS: ("Node label", "`true`: Joiner does not change the taints when it registers the Node."),
 }
 JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
@@ -153,6 +162,8 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "The disruption command that restarted the Deployment, and the time of its proposal.",
     ),
     names.ENDS_AT: ("Node", "When EC2 reclaims the instance."),
+    names.GANG_RETRIES: ("NodePool", "Gangs whose nodes were returned, and when they may be launched again, as JSON."),
+    names.PLANNED_GANGS: ("NodeClaim", "Incomplete gangs that it was created for, with their sizes, as JSON."),
     names.EARLY_ENDS: ("NodePool", "Instances that EC2 ended before their nodes registered, with the times."),
     names.REGISTRATION_HEALTH: ("NodePool", "Which of its last four NodeClaims failed to register."),
     names.AT_RISK: ("Node", "Taint after a rebalance recommendation, with the rebalance policy `cordon` or `replace`."),

@@ -19,7 +19,8 @@ from shared.decide.lifecycle.interruption.interruption import (
 )
 from shared.decide.lifecycle.interruption.messages import parse_interruption_message
 from shared.decide.provisioning import provisioner
-from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
+from shared.decide.provisioning.capacity_buffers import BufferedPlacement
+from shared.decide.provisioning.gang_planning import plan_pods
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.decisions.action import CreateNodeClaim, DeleteObject, MarkUnavailable, PatchMetadata, TaintNode
@@ -83,7 +84,7 @@ def handle_interruptions(
     planned_pods = BufferedPlacement()
     if is_planned:
         options = build_scheduling_options(inputs.decode_settings())
-        planned_pods = plan_with_buffers(cluster_state, excluded=ending_nodes, options=options, is_over=deadline)
+        planned_pods = plan_pods(cluster_state, excluded=ending_nodes, options=options, is_over=deadline)
     placement = planned_pods.without_buffer_pods()
     scheduling_actions = provisioner.build_placement_actions(cluster_state, placement)
     guarded_actions = tuple(

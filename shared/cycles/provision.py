@@ -22,8 +22,10 @@ from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON
 from shared.decide.launch.fleets.launch_planning import LaunchPolicy
 from shared.decide.launch.fleets.launch_retries import launch_in_rounds
 from shared.decide.provisioning import provisioner
-from shared.decide.provisioning.capacity_buffers import describe_buffers, plan_with_buffers
+from shared.decide.provisioning.capacity_buffers import describe_buffers
+from shared.decide.provisioning.gang_planning import plan_pods
 from shared.decide.provisioning.monthly_budget import plan_within_budget, restrict_capacity_types
+from shared.decide.provisioning.provisioning_requests import describe_requests
 from shared.decide.provisioning.static_capacity import decide_static_capacity
 from shared.decide.provisioning.superseded_claims import (
     delete_superseded_claims,
@@ -92,7 +94,7 @@ def decide_provisioning(
     budget = find_budget_state(build_budget_policy(settings), inputs.month_costs, cluster.taken_at)
     budgeted_state = ClusterState(restrict_capacity_types(planned_cluster, budget)) if budget.step else cluster_state
     planned_pods = plan_within_budget(
-        lambda withheld: plan_with_buffers(
+        lambda withheld: plan_pods(
             budgeted_state,
             excluded=leaving_nodes,
             withheld=withheld,
@@ -107,6 +109,7 @@ def decide_provisioning(
     actions = (
         *provisioner.build_placement_actions(cluster_state, placement),
         *describe_buffers(planned_pods, planned_cluster),
+        *describe_requests(planned_pods.resolved_requests, planned_pods.placement, cluster_state),
         *static_actions,
     )
     if not deadline.describe_cut():

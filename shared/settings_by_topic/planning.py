@@ -28,6 +28,14 @@ class PlanningSettings(msgspec.Struct, frozen=True, kw_only=True):
     pod_nominations: PodNominations = "Enabled"
     """`Enabled`: Joiner nominates pods for the nodes that it creates for them, in `status.nominatedNodeName`.
     `Disabled`: Joiner does not write the status of pods, and prefers plans that do not depend on nominations."""
+    gangs: Literal["off", "on"] = "off"
+    """`on`: the pods of a gang get all their nodes or none. A gang is a PodGroup, a pod group of Kueue, a JobSet, a
+    group of a LeaderWorkerSet, or pods with the annotation `joiner.dev/gang`. The functions get the Kubernetes
+    permission to list PodGroups: docs/guide/gangs.md. `off`: each pod is planned alone."""
+    provisioning_requests: Literal["off", "on"] = "off"
+    """`on`: Joiner answers ProvisioningRequests of the classes `check-capacity.autoscaling.x-k8s.io` and
+    `best-effort-atomic-scale-up.autoscaling.x-k8s.io`, as Kueue creates them: docs/guide/gangs.md. The functions get
+    the Kubernetes permissions to list them and to patch their status. `off`: Joiner does not read them."""
     node_cost_usd_per_hour: settings_text.Usd = 0
     """Cost of each node in USD per hour in addition to its instance and volumes, for example the license of an agent.
     The higher it is, the fewer and larger the planned nodes are."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from shared.model.cluster import ClusterSnapshot
 from shared.ports.world import World
-from shared.take.kubernetes.optional_resources import BUFFER_LISTS, OVERLAY_LISTS
+from shared.take.kubernetes.optional_resources import BUFFER_LISTS, OVERLAY_LISTS, PROVISIONING_REQUEST_LISTS
 from shared.take.snapshot import TRIGGER_LISTS, SnapshotRequest, refresh_snapshot, take_trigger_snapshot
 
 _STATIC_CAPACITY_LISTS: Final = ("node_pools",)
@@ -20,6 +20,7 @@ def take_planning_trigger_snapshot(world: World) -> ClusterSnapshot:
     feature_lists = (
         *(BUFFER_LISTS if gates.capacity_buffer else ()),
         *(_STATIC_CAPACITY_LISTS if gates.static_capacity else ()),
+        *(PROVISIONING_REQUEST_LISTS if world.settings.provisioning_requests == "on" else ()),
     )
     return take_trigger_snapshot(world, (*TRIGGER_LISTS, *feature_lists))
 

@@ -87,7 +87,9 @@ def take_snapshot(world: World, request: SnapshotRequest = FULL_REQUEST) -> Clus
     problems: list[Problem] = []
     with world.trace("take"):
         parts = _read_parts(world, request, now, problems)
-    cluster = ClusterSnapshot(taken_at=now, problems=tuple(sorted(set(problems))), **parts)
+    cluster = ClusterSnapshot(
+        taken_at=now, problems=tuple(sorted(set(problems))), has_gangs=world.settings.gangs == "on", **parts
+    )
     return close_shifted_zones(apply_schedules(cluster))
 
 

@@ -48,6 +48,7 @@ COLLECTION_PATHS: Final[dict[str, str]] = {
     "NodePool": "/apis/karpenter.sh/v1/nodepools",
     "EC2NodeClass": "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
     "NodeOverlay": "/apis/karpenter.sh/v1alpha1/nodeoverlays",
+    "ProvisioningRequest": "/apis/autoscaling.x-k8s.io/v1/provisioningrequests",
     "CapacityBuffer": "/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers",
 }
 

@@ -8,7 +8,7 @@ import msgspec
 
 from shared.cycles.setup.options_from_settings import build_scheduling_options
 from shared.cycles.setup.planning_snapshot import take_planning_snapshot
-from shared.decide.provisioning.capacity_buffers import plan_with_buffers
+from shared.decide.provisioning.gang_planning import plan_pods
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import DO_NOT_DISRUPT
 from shared.state.cluster_state import ClusterState
@@ -75,7 +75,7 @@ class SoakWorld(EmbeddedWorld):
             node["metadata"]["name"] for node in self.cluster.api.list("nodes") if is_joiner_node(node)
         )
         placement, disruptable_placement = (
-            plan_with_buffers(ClusterState(snapshot), excluded=managed_nodes, options=scheduling_options).placement
+            plan_pods(ClusterState(snapshot), excluded=managed_nodes, options=scheduling_options).placement
             for snapshot in (cluster, _drop_guarded_pods(cluster))
         )
         empty = msgspec.structs.replace(cluster, nodes=(), node_claims=())

@@ -12,7 +12,7 @@ from cli.consolidate.steps import ConsolidationResult, StepLimits, consolidate
 from cli.planning.fleet import build_fleet, list_owned_nodes
 from cli.terminal.errors import InputError
 from cli.ui.what_if.changed_cluster import WhatIfCluster, apply_node_pools, apply_prices
-from shared.decide.provisioning.capacity_buffers import plan_with_buffers
+from shared.decide.provisioning.gang_planning import plan_pods
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_usd_per_hour
 from shared.model.decisions.placement import Placement, SchedulingOptions
@@ -90,7 +90,7 @@ def _raise_usage(message: str) -> None:
 def _plan_all_pods(cluster: ClusterSnapshot, options: SchedulingOptions) -> Placement:
     cluster_state = ClusterState(cluster)
     replaced_nodes = frozenset(state.name for state in list_owned_nodes(cluster_state))
-    return plan_with_buffers(cluster_state, excluded=replaced_nodes, options=options).placement
+    return plan_pods(cluster_state, excluded=replaced_nodes, options=options).placement
 
 
 def _build_plan_document(placement: Placement) -> dict[str, Any]:

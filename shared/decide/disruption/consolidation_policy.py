@@ -10,6 +10,7 @@ from shared.model.core.labels import CAPACITY_TYPE, COMMAND, CONSOLIDATION_MODE,
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import KeptVerdict
 from shared.model.kubernetes.do_not_disrupt import is_scale_down_disabled
+from shared.model.kubernetes.gangs.gang import find_gang_membership
 from shared.state.cluster_state import ClusterState
 from shared.state.node_claim_state import compute_consolidatable_time
 from shared.state.state_node import StateNode, compute_pod_digest
@@ -26,7 +27,11 @@ def explain_emptiness_refusal(
     if pool.consolidate_after is None and not is_unused_replacement:
         return _keep_disabled(candidate)
     if candidate.name in buffer_nodes:
-        return _keep(candidate, "Headroom", "the node is not empty: it has the headroom of a CapacityBuffer")
+        return _keep(
+            candidate,
+            "Headroom",
+            "the node is not empty: it has the headroom of a CapacityBuffer or ProvisioningRequest",
+        )
     if not candidate.is_empty():
         return _keep(
             candidate, "NotEmpty", (f"{format_count(len(candidate.reschedulable_pods), 'pod')} would have to move")
@@ -60,7 +65,20 @@ def explain_consolidation_refusal(candidate: Candidate, cluster_state: ClusterSt
         return _keep_disabled(candidate)
     if pool.consolidation_policy == "WhenEmpty":
         return _keep(candidate, "PolicyWhenEmpty", f"NodePool {pool.name} consolidates only empty nodes")
-    return _explain_high_utilization(candidate) or explain_consolidate_after_wait(candidate, cluster_state.taken_at)
+    return (
+        _explain_high_utilization(candidate)
+        or _explain_gang(candidate, cluster_state)
+        or explain_consolidate_after_wait(candidate, cluster_state.taken_at)
+    )
+
+
+def _explain_gang(candidate: Candidate, cluster_state: ClusterState) -> KeptVerdict | None:
+    """Return why *candidate* is not consolidated: evicting one pod of a gang usually stops the work of all its pods."""
+    for pod in candidate.reschedulable_pods if cluster_state.snapshot.has_gangs else ():
+        membership = find_gang_membership(pod)
+        if membership is not None:
+            return _keep(candidate, "RunsGang", f"pod {pod.name} is in gang {membership.name}, which runs as a whole")
+    return None
 
 
 def _explain_high_utilization(candidate: Candidate) -> KeptVerdict | None:

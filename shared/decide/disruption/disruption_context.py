@@ -18,7 +18,7 @@ from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, E
 from shared.decide.disruption.simulation.preferred_anti_affinity import find_kept_anti_affinity, require_anti_affinity
 from shared.decide.disruption.simulation.simulation_builder import SimulationSetup, build_simulation_setup
 from shared.decide.launch.money.limit_prices import compute_limit_usage, find_limit_prices
-from shared.decide.provisioning.capacity_buffers import plan_with_buffers
+from shared.decide.provisioning.gang_planning import plan_pods
 from shared.decide.scheduling.packing.reservation_manager import build_reservation_manager
 from shared.model.core.metadata import is_condition_true
 from shared.model.decisions.disruption_verdict import BlockedVerdict
@@ -51,7 +51,7 @@ class DisruptionContext:
             command_nodes,
             settings,
         )
-        plan_result = plan_with_buffers(cluster_state, excluded=command_nodes, options=options)
+        plan_result = plan_pods(cluster_state, excluded=command_nodes, options=options)
         self.buffer_nodes = plan_result.list_buffer_nodes()
         command_pods = {pod.name for pod in cluster_state.snapshot.pods if pod.node_name in command_nodes}
         existing_node_by_pod = {

@@ -8,6 +8,7 @@ import msgspec
 
 from shared.decide.common.events import build_event
 from shared.decide.common.requeue_delays import MIN_REQUEUE_DELAY, keep_earliest_requeues, requeue_in_progress
+from shared.decide.lifecycle.gang_nodes import decide_gang_nodes
 from shared.decide.lifecycle.interruption.instance_status import handle_instance_statuses
 from shared.decide.lifecycle.node_claim.capacity_reservations import reconcile_capacity_reservations
 from shared.decide.lifecycle.node_claim.consistency import check_consistency
@@ -108,6 +109,7 @@ def decide_lifecycle(
         actions.extend(update_hash_annotations("EC2NodeClass", node_class.meta, node_class.spec_hash, launched))
     actions.extend(report_unreadable_objects(context))
     actions.extend(describe_zonal_shifts(cluster_state))
+    actions.extend(decide_gang_nodes(cluster_state))
     actions.sort(key=lambda action: not isinstance(action, RegisterNode))
     return keep_earliest_requeues(_merge_terminations(actions))
 

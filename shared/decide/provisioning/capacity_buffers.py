@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from shared.decide.provisioning.provisioning_requests import ResolvedRequest, resolve_requests
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.scheduler import DEFAULT_OPTIONS, solve
 from shared.model.cluster import ClusterSnapshot
@@ -51,11 +52,12 @@ class BufferedPlacement(msgspec.Struct, frozen=True, kw_only=True):
 
     placement: Placement = Placement()
     resolved_buffers: tuple[ResolvedBuffer, ...] = ()
+    resolved_requests: tuple[ResolvedRequest, ...] = ()
 
     @property
     def buffer_pod_names(self) -> frozenset[str]:
-        """Names of the buffer pods."""
-        return frozenset(pod.name for room in self.resolved_buffers for pod in room.pods)
+        """Names of the buffer pods, and of the pods of ProvisioningRequests."""
+        return frozenset(pod.name for pod in _list_virtual_pods(self.resolved_buffers, self.resolved_requests))
 
     def without_buffer_pods(self) -> Placement:
         """Return the placement without buffer pods, which get no events and no nominations."""
@@ -83,6 +85,13 @@ class BufferedPlacement(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name in pods if name not in self.buffer_pod_names)
 
 
+def _list_virtual_pods(buffers: Iterable[ResolvedBuffer], requests: Iterable[ResolvedRequest]) -> Iterator[Pod]:
+    for buffer in buffers:
+        yield from buffer.pods
+    for request in requests:
+        yield from request.pods
+
+
 def plan_with_buffers(
     cluster_state: ClusterState,
     *,
@@ -96,17 +105,22 @@ def plan_with_buffers(
     *withheld*: names of pods and buffer pods that are not placed.
     """
     resolved_buffers = resolve_buffers(cluster_state.snapshot)
-    buffer_pods = tuple(pod for room in resolved_buffers for pod in room.pods if pod.name not in withheld)
+    resolved_requests = resolve_requests(cluster_state.snapshot)
+    virtual_pods = _list_virtual_pods(resolved_buffers, resolved_requests)
+    buffer_pods = tuple(pod for pod in virtual_pods if pod.name not in withheld)
     if not buffer_pods and not withheld:
         return BufferedPlacement(
             placement=solve(cluster_state, excluded=excluded, options=options, is_over=is_over),
             resolved_buffers=resolved_buffers,
+            resolved_requests=resolved_requests,
         )
     pods = tuple(pod for pod in select_pods_to_schedule(cluster_state, excluded) if pod.name not in withheld)
     combined_placement = solve(
         cluster_state, pods=(*pods, *buffer_pods), excluded=excluded, options=options, is_over=is_over
     )
-    buffered_placement = BufferedPlacement(placement=combined_placement, resolved_buffers=resolved_buffers)
+    buffered_placement = BufferedPlacement(
+        placement=combined_placement, resolved_buffers=resolved_buffers, resolved_requests=resolved_requests
+    )
     unscheduled_pods = buffered_placement.without_buffer_pods().unschedulable
     if unscheduled_pods and not combined_placement.next_pod:
         pods_only_placement = solve(cluster_state, pods=pods, excluded=excluded, options=options, is_over=is_over)
@@ -124,6 +138,7 @@ def plan_with_buffers(
             return BufferedPlacement(
                 placement=replace(pods_only_placement, unschedulable=unschedulable_pods),
                 resolved_buffers=resolved_buffers,
+                resolved_requests=resolved_requests,
             )
     return buffered_placement
 

@@ -18,10 +18,12 @@ from typing import Final
 
 import msgspec
 
+from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import UNREGISTERED_TAINT
 from shared.model.core.resources import CPU, MEMORY, sum_resources
 from shared.model.core.taints import is_ephemeral
 from shared.model.decisions.action import NominatePod
+from shared.model.kubernetes.gangs.gang import find_gang_membership
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.model.kubernetes.pod_classes import is_provisionable
@@ -62,7 +64,7 @@ def plan_nominations(cluster_state: ClusterState, max_pods: int = MAX_NOMINATED_
     nominated_node_names = find_nominated_node_names(cluster_state)
     pending_pods = [pod for pod in cluster.pods if is_provisionable(pod) or nominated_node_names.has_pod(pod)]
     pods_by_node = _group_pods_by_node(pending_pods, build_nominations(states, cluster.taken_at, cluster.pods))
-    if len(pods_by_node) <= 1 or _has_equivalent_pods(pending_pods):
+    if len(pods_by_node) <= 1 or _has_equivalent_pods(pending_pods, cluster):
         return NodeReservations()
     nominations: list[NominatePod] = []
     nominations_by_node: dict[str, tuple[NominatePod, ...]] = {}
@@ -103,10 +105,15 @@ def _group_pods_by_node(pending_pods: list[Pod], node_by_digest: Mapping[str, St
     return pods_by_node
 
 
-def _has_equivalent_pods(pending_pods: list[Pod]) -> bool:
-    """Return whether all *pending_pods* are interchangeable."""
-    return len({pod.spec for pod in pending_pods}) <= 1 and not any(
-        _has_topology_constraints(pod.spec) for pod in pending_pods
+def _has_equivalent_pods(pending_pods: list[Pod], cluster: ClusterSnapshot) -> bool:
+    """Return whether all *pending_pods* are interchangeable.
+
+    Pods of a gang that waits for nodes must not take the place of other pods.
+    """
+    return (
+        len({pod.spec for pod in pending_pods}) <= 1
+        and not any(_has_topology_constraints(pod.spec) for pod in pending_pods)
+        and not (cluster.has_gangs and len({find_gang_membership(pod) for pod in pending_pods}) > 1)
     )
 
 

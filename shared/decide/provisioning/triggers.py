@@ -27,6 +27,8 @@ def explain_provisioning_need(cluster_state: ClusterState) -> str:
         return "NodeClaims wait for instances"
     if cluster.capacity_buffers:
         return "CapacityBuffers need headroom"
+    if any(request.is_open() for request in cluster.provisioning_requests):
+        return "ProvisioningRequests need capacity"
     return explain_static_change(cluster_state) or _explain_unresolved_classes(cluster)
 
 

@@ -18,7 +18,9 @@ from shared.model.ec2.types import Tags
 from shared.model.karpenter.node_claim import NodeClaim
 
 Function: TypeAlias = Literal["provision", "lifecycle", "disrupt", "interrupt", "catalog", "watch"]
-Kind: TypeAlias = Literal["Node", "NodeClaim", "NodePool", "EC2NodeClass", "NodeOverlay", "CapacityBuffer"]
+Kind: TypeAlias = Literal[
+    "Node", "NodeClaim", "NodePool", "EC2NodeClass", "NodeOverlay", "CapacityBuffer", "ProvisioningRequest"
+]
 
 
 class CreateNodeClaim(msgspec.Struct, frozen=True, kw_only=True, tag="CreateNodeClaim", tag_field="action"):

@@ -26,9 +26,13 @@ UnschedulableReason: TypeAlias = Literal[
     "MinValuesNotMet",
     "LimitExceeded",
     "TopologyNotSatisfied",
+    "GangIncomplete",
+    "GangNotPlaced",
     "NotReached",
 ]
 """Why a pod is unschedulable, from errors in the pod itself to the reason that is closest to success.
+
+GangIncomplete: pods of its gang are missing. GangNotPlaced: pods of its gang do not fit.
 
 NotReached: the time limit was reached before the pod was tried. The pod itself is valid.
 """

@@ -35,6 +35,7 @@ _OBJECT_LIST_FIELDS: Final = tuple(
         "unavailable",
         "has_surge_drain",
         "has_dynamic_resources",
+        "has_gangs",
         "offering_history",
         "zonal_shifts",
         "group_usage",

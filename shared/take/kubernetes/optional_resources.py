@@ -13,7 +13,9 @@ from shared.wire.decode.node_overlay import parse_node_overlay
 from shared.wire.decode.workloads import (
     parse_capacity_buffer,
     parse_deployment,
+    parse_pod_group,
     parse_pod_template,
+    parse_provisioning_request,
     parse_replica_set,
     parse_replication_controller,
     parse_service,
@@ -66,6 +68,14 @@ OPTIONAL_KINDS: Final = (
         parse_resource_claim_template,
     ),
     OptionalResource("device_classes", _DEVICE_API_VERSION, "DeviceClass", devices.DeviceClassJson, parse_device_class),
+    OptionalResource(
+        "provisioning_requests",
+        "autoscaling.x-k8s.io/v1",
+        "ProvisioningRequest",
+        wire.ProvisioningRequestJson,
+        parse_provisioning_request,
+    ),
+    OptionalResource("pod_groups", "scheduling.x-k8s.io/v1alpha1", "PodGroup", wire.PodGroupJson, parse_pod_group),
 )
 
 OVERLAY_LISTS: Final = ("node_overlays",)
@@ -80,3 +90,8 @@ DEVICE_LISTS: Final = ("resource_slices", "resource_claims", "resource_claim_tem
 """The kinds of dynamic resource allocation."""
 SCALED_LISTS: Final = ("deployments", "stateful_sets")
 """The kinds that schedules can scale."""
+POD_GROUP_LISTS: Final = ("pod_groups",)
+"""The kind that has the size of gangs of scheduler-plugins."""
+PROVISIONING_REQUEST_LISTS: Final = ("provisioning_requests",)
+REQUEST_TEMPLATE_LISTS: Final = ("pod_templates",)
+"""The kind that a ProvisioningRequest refers to."""

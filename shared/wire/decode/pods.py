@@ -23,6 +23,8 @@ from shared.model.core.labels import POD_DELETION_COST, SAFE_TO_EVICT
 from shared.model.core.metadata import Condition, Pairs, build_pairs
 from shared.model.core.taints import Toleration
 from shared.model.core.units import MAX_DURATION
+from shared.model.kubernetes.gangs.gang import READ_ANNOTATIONS
+from shared.model.kubernetes.gangs.provisioning_request import CONSUMED_REQUEST
 from shared.model.kubernetes.host_ports import HostPort
 from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
@@ -38,6 +40,7 @@ MAX_CACHED_SPECS: Final = 8192
 _MAX_SECONDS: Final = int(MAX_DURATION.total_seconds())
 _SPEC_KEY_DECODER: Final = msgspec.json.Decoder(wire.PodSpecKey)
 _SPEC_KEY_ENCODER: Final = msgspec.json.Encoder()
+_READ_ANNOTATIONS: Final = READ_ANNOTATIONS | {POD_DELETION_COST, CONSUMED_REQUEST}
 _READ_ANNOTATION_PREFIXES: Final = ("karpenter.sh/", "joiner.dev/")
 _DAEMON_POD_TOLERATIONS: Final = tuple(
     Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect=effect)
@@ -235,7 +238,7 @@ def _select_read_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations.items()
-        if key == POD_DELETION_COST
+        if key in _READ_ANNOTATIONS
         or key.startswith(_READ_ANNOTATION_PREFIXES)
         or (key == SAFE_TO_EVICT and value == "false")
     }

@@ -9,6 +9,8 @@ from shared.model.core.metadata import build_pairs
 from shared.model.core.selectors import build_label_selector
 from shared.model.karpenter.capacity_buffer import CapacityBuffer, ScalableRef
 from shared.model.karpenter.schedules.schedule_checks import parse_buffer_schedule
+from shared.model.kubernetes.gangs.gang import PodGroup
+from shared.model.kubernetes.gangs.provisioning_request import ProvisioningRequest, RequestedPods
 from shared.model.kubernetes.pod import PodSpec
 from shared.model.kubernetes.workloads import DEFAULT_PROGRESS_DEADLINE, Rollout, Service, Workload, WorkloadKind
 from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta
@@ -68,6 +70,32 @@ def parse_pod_template(pod_template: wire.PodTemplateObjectJson) -> Workload:
 def parse_service(service: wire.ServiceJson) -> Service:
     """Parse a Service."""
     return Service(meta=parse_object_meta(service.metadata), selector=build_pairs(service.spec.selector))
+
+
+def parse_pod_group(pod_group: wire.PodGroupJson) -> PodGroup:
+    """Parse a PodGroup of scheduler-plugins."""
+    return PodGroup(meta=parse_object_meta(pod_group.metadata), min_member=pod_group.spec.min_member)
+
+
+def parse_provisioning_request(request: wire.ProvisioningRequestJson) -> ProvisioningRequest:
+    """Parse a ProvisioningRequest.
+
+    Raises:
+        ValueError: a number of pods is below one.
+    """
+    for number, pod_set in enumerate(request.spec.pod_sets):
+        if pod_set.count < 1:
+            raise ValueError(f"spec.podSets[{number}].count: {pod_set.count} is below one; write one or more")
+    return ProvisioningRequest(
+        meta=parse_object_meta(request.metadata),
+        class_name=request.spec.provisioning_class_name,
+        pod_sets=tuple(
+            RequestedPods(template=pod_set.pod_template_ref.name, count=pod_set.count)
+            for pod_set in request.spec.pod_sets
+        ),
+        parameters=build_pairs(request.spec.parameters),
+        conditions=parse_conditions(request.status.conditions),
+    )
 
 
 def parse_capacity_buffer(buffer: wire.CapacityBufferJson) -> CapacityBuffer:

@@ -161,3 +161,39 @@ class ServiceJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     metadata: ObjectMetaJson
     spec: ServiceSpecJson = ServiceSpecJson()
+
+
+class PodSetJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """An entry of spec.podSets of a ProvisioningRequest."""
+
+    pod_template_ref: NameReferenceJson
+    count: int
+
+
+class ProvisioningRequestSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec of a ProvisioningRequest."""
+
+    provisioning_class_name: str
+    pod_sets: tuple[PodSetJson, ...]
+    parameters: dict[str, str] = {}
+
+
+class ProvisioningRequestJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """autoscaling.x-k8s.io/v1 ProvisioningRequest."""
+
+    metadata: ObjectMetaJson
+    spec: ProvisioningRequestSpecJson
+    status: StatusJson = StatusJson()
+
+
+class PodGroupSpecJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """spec of a PodGroup."""
+
+    min_member: int = 1
+
+
+class PodGroupJson(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """scheduling.x-k8s.io/v1alpha1 PodGroup."""
+
+    metadata: ObjectMetaJson
+    spec: PodGroupSpecJson = PodGroupSpecJson()

@@ -81,6 +81,18 @@ def test_sensitive_kubernetes_permission_is_not_granted(
         (ChosenSettings(pod_deletion_cost="on"), {("patch", "", "pods")}),
         (ChosenSettings(surge_drain="on"), {("patch", "apps", "deployments")}),
         (
+            ChosenSettings(gangs="on"),
+            {("list", "scheduling.x-k8s.io", "podgroups"), ("watch", "scheduling.x-k8s.io", "podgroups")},
+        ),
+        (
+            ChosenSettings(provisioning_requests="on"),
+            {
+                ("list", "autoscaling.x-k8s.io", "provisioningrequests"),
+                ("watch", "autoscaling.x-k8s.io", "provisioningrequests"),
+                ("patch", "autoscaling.x-k8s.io", "provisioningrequests/status"),
+            },
+        ),
+        (
             ChosenSettings(scheduled_scaling="on"),
             {
                 ("patch", "apps", resource)

@@ -25,6 +25,7 @@ from shared.ports.world import World as Outside
 from shared.take.kubernetes import informer_cache
 from sim.authorization.access_checks import AccessDeniedError
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
+from tests.scenario.gang_manifests import make_definition, make_pod_group, make_request
 from tests.scenario.operations.test_features import make_buffer, make_overlay
 from tests.scenario.worlds import CLAIMS, World, make_deployment, make_node_class, make_node_pool, make_pod
 
@@ -40,6 +41,13 @@ READ_DEVICES: Final = tuple(
     (verb, "resource.k8s.io", resource)
     for verb in ("list", "watch")
     for resource in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+)
+GANG_PERMISSIONS: Final = (
+    ("list", "scheduling.x-k8s.io", "podgroups"),
+    ("watch", "scheduling.x-k8s.io", "podgroups"),
+    ("list", "autoscaling.x-k8s.io", "provisioningrequests"),
+    ("watch", "autoscaling.x-k8s.io", "provisioningrequests"),
+    ("patch", "autoscaling.x-k8s.io", "provisioningrequests/status"),
 )
 PATCH_POD: Final = ("patch", "", "pods")
 SPREAD: Final = (
@@ -172,6 +180,34 @@ def run_devices(world: World) -> None:
         world.advance_seconds(130)
 
 
+def build_gang_world() -> World:
+    """Deploy the stack with gangs and ProvisioningRequests."""
+    settings = ACTIVE_SETTINGS | {"gangs": "on", "provisioning-requests": "on"}
+    return World(
+        make_definition("autoscaling.x-k8s.io", "v1", "ProvisioningRequest"),
+        make_definition("scheduling.x-k8s.io", "v1alpha1", "PodGroup"),
+        make_node_class(),
+        make_node_pool(),
+        template=synthesize_template(settings=settings),
+    )
+
+
+def run_gangs(world: World) -> None:
+    """Launch nodes for a PodGroup and for a ProvisioningRequest, also with lists that are watched."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(informer_cache, "MIN_CACHED_LIST_BYTES", 0)
+        gang = make_deployment(2)
+        gang["spec"]["template"]["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "train"
+        world.apply([gang])
+        world.advance_seconds(90)
+        assert not world.list_running_pods()
+        world.apply([make_pod_group(2)])
+        world.wait_until_settled(2)
+        world.apply(make_request(2))
+        world.wait_until(lambda: len(world.list_nodes()) == 3)
+        world.advance_seconds(60)
+
+
 RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     "features": (Featured, run_features),
     "large-lists": (Featured, run_large_lists),
@@ -189,6 +225,7 @@ RUNS: Final[dict[str, tuple[Callable[[], World], Callable[[World], None]]]] = {
     "surge-drain": (build_surge_world, run_surge_drain),
     "scheduled-scaling": (build_scheduled_world, run_scheduled_scaling),
     "devices": (build_device_world, run_devices),
+    "gangs": (build_gang_world, run_gangs),
 }
 
 
@@ -214,6 +251,7 @@ def test_only_the_run_of_an_optional_feature_uses_its_permission() -> None:
         PATCH_POD: ["deletion-cost"],
         **{key: ["scheduled-scaling"] for key in SCALE_WORKLOADS},
         **{key: ["devices"] for key in READ_DEVICES},
+        **{key: ["gangs"] for key in GANG_PERMISSIONS},
     }
     assert GRANTED - always_granted == run_names_by_permission.keys()
     for permission, run_names in run_names_by_permission.items():
@@ -241,6 +279,7 @@ def test_permissions_of_an_optional_feature_are_granted_only_with_it() -> None:
         ("surge-drain", RESTART_DEPLOYMENT),
         ("scheduled-scaling", SCALE_WORKLOADS[0]),
         ("devices", READ_DEVICES[0]),
+        ("gangs", GANG_PERMISSIONS[-1]),
     ],
 )
 def test_a_denied_call_ends_the_run(run_name: str, permission: RbacPermission) -> None:

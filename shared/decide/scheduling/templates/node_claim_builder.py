@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 import msgspec
+from msgspec.structs import replace
 
 from shared.decide.scheduling.templates.expiration_jitter import compute_expire_after
 from shared.decide.scheduling.templates.node_pool_hash import compute_node_pool_hash
@@ -20,6 +21,7 @@ from shared.model.core.labels import (
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
     NOMINATED_PODS,
+    PLANNED_GANGS,
     TERMINATION_FINALIZER,
     WELL_KNOWN,
 )
@@ -29,13 +31,30 @@ from shared.model.decisions.placement import NewNodeClaim, Placement
 from shared.model.karpenter.node_claim import KARPENTER_API_VERSION, NodeClaim
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.pod import Pod
+from shared.state.gangs.gang_claims import format_gangs_of_pods
+from shared.state.gangs.gangs import find_gangs, map_gangs_to_pods
 from shared.state.nominations import compute_pod_digest, format_nominated_pods
 
 
 def build_node_claims(placement: Placement, cluster: ClusterSnapshot) -> tuple[NodeClaim, ...]:
     """Return a NodeClaim for each new node of *placement*, in the same order."""
     pools = {pool.name: pool for pool in cluster.node_pools}
-    return tuple(build_node_claim(node, pools[node.node_pool], cluster) for node in placement.new_nodes)
+    claims = tuple(build_node_claim(node, pools[node.node_pool], cluster) for node in placement.new_nodes)
+    return _record_gangs(claims, placement, cluster) if cluster.has_gangs and claims else claims
+
+
+def _record_gangs(claims: Iterable[NodeClaim], placement: Placement, cluster: ClusterSnapshot) -> tuple[NodeClaim, ...]:
+    """Return *claims* with the gangs that they are created for."""
+    gang_by_pod = map_gangs_to_pods(find_gangs(cluster).values())
+    texts = (format_gangs_of_pods(node.pods, gang_by_pod) for node in placement.new_nodes)
+    return tuple(
+        replace(
+            claim, meta=replace(claim.meta, annotations=build_pairs((*claim.meta.annotations, (PLANNED_GANGS, text))))
+        )
+        if text
+        else claim
+        for claim, text in zip(claims, texts, strict=True)
+    )
 
 
 def build_node_claim(new_node: NewNodeClaim, pool: NodePool, cluster: ClusterSnapshot) -> NodeClaim:
