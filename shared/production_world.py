@@ -18,6 +18,7 @@ from shared.aws.commitments.savings_plans import BotoSavingsPlans
 from shared.aws.dynamodb import DynamoTable, get_table_region
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks, BotoZonalShift
+from shared.aws.eventbridge import EventBridgeBus
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
 from shared.aws.partitions import build_regional_host
 from shared.aws.s3 import S3Bucket
@@ -119,6 +120,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         zonal_shifts=BotoZonalShift(clients) if settings.zonal_shift != "off" else None,
         payer=_build_payer_account(clients, settings),
         topic=SnsTopic(clients, settings.report_topic) if settings.report_topic else None,
+        event_bus=EventBridgeBus(clients, settings.event_bus) if settings.event_bus else None,
         emit=write_to_stdout,
         memory={},
         calls=clients.get_call_counts,

@@ -42,6 +42,11 @@ TopicArn: TypeAlias = Annotated[
     msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[0-9A-Za-z_-]{1,256})?\Z"),
     TextForm(allowed="the ARN of a standard SNS topic"),
 ]
+EventBus: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^((arn:aws[a-z-]*:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[0-9A-Za-z_./-]{1,256})?\Z"),
+    TextForm(allowed="the name or ARN of an event bus"),
+]
 RoleArn: TypeAlias = Annotated[
     str,
     msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-.0-~]+/){0,10}[0-9A-Za-z_+=,.@-]{1,64})?\Z"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.reference import aws_requests, commands, fleet_document, kinds, labels, output, settings
+from docs.reference import aws_requests, commands, events, fleet_document, kinds, labels, output, settings
 from infra.settings.files.changes import render_settings_file
 
 FOLDER: Final = Path(__file__).resolve().parent
@@ -21,6 +21,7 @@ def render_all_pages() -> dict[Path, str]:
         **labels.render_label_pages(),
         **output.render_output_pages(),
         **aws_requests.render_request_page(),
+        **events.render_event_pages(),
         **fleet_document.render_fleet_pages(),
     }
     return {FOLDER / name: text for name, text in text_by_name.items()}
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pages", action="store_true", help="do not write clusters/example.yaml")
     only_pages = parser.parse_args(arguments).pages
     for path, text in sorted(find_outdated_files().items()):
-        if path.parent == FOLDER or not only_pages:
+        if FOLDER in path.parents or not only_pages:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
             sys.stdout.write(f"{path}\n")
     return 0

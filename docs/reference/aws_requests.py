@@ -11,6 +11,7 @@ SERVICE_TITLES: Final = {
     "dynamodb": "DynamoDB",
     "ec2": "EC2",
     "eks": "EKS",
+    "events": "EventBridge",
     "logs": "CloudWatch Logs",
     "pricing": "Price List",
     "s3": "S3",

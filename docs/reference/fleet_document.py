@@ -57,13 +57,13 @@ def _get_summary(struct: type[msgspec.Struct]) -> str:
 
 
 def _render_fields(struct: type[msgspec.Struct]) -> str:
-    descriptions, types = _read_descriptions(struct)
+    descriptions, types = read_descriptions(struct)
     names = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
     rows = ((format_code(json_name), format_code(types[name]), descriptions.get(name, "")) for name, json_name in names)
     return render_table(("Field", "Type", "Content"), rows)
 
 
-def _read_descriptions(struct: type[msgspec.Struct]) -> tuple[dict[str, str], dict[str, str]]:
+def read_descriptions(struct: type[msgspec.Struct]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the docstring and the JSON type of each field."""
     [class_definition] = ast.parse(dedent(inspect.getsource(struct))).body
     assert isinstance(class_definition, ast.ClassDef)  # noqa: S101 - the source of a class

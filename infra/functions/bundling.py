@@ -44,7 +44,7 @@ INSTALL_COMMAND: Final = (
 OWN_PACKAGES: Final = ("functions", "shared")
 KEPT_SERVICES: Final = (
     "arc-zonal-shift",
-    *("dynamodb", "ec2", "eks", "pricing", "s3", "savingsplans", "sns", "sqs", "ssm", "sts"),
+    *("dynamodb", "ec2", "eks", "events", "pricing", "s3", "savingsplans", "sns", "sqs", "ssm", "sts"),
 )
 """The services kept, of four hundred in botocore, which take 26 MB."""
 EXCLUDED_LIBRARIES: Final = frozenset(

@@ -28,7 +28,7 @@ from infra.iam.key_grants import build_key_grants
 from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Grant
-from infra.iam.report_grants import build_report_grants
+from infra.iam.report_grants import build_event_bus_grants, build_report_grants
 from infra.iam.trace_grants import build_trace_grants
 from infra.iam.zonal_shift_grants import build_zonal_shift_grants, format_cluster_arn
 from infra.settings.settings import StackOptions
@@ -145,6 +145,7 @@ class FunctionPolicies(Construct):
         row_actions = ("dynamodb:GetItem", "dynamodb:PutItem", *own_row_actions)
         grants = [
             self._build_find_cluster_grant(),
+            *build_event_bus_grants(options.event_bus, name),
             *build_zonal_shift_grants(options.zonal_shift, self._cluster, name),
             Grant(
                 sid="WriteObjects",

@@ -2,8 +2,8 @@
 
 Add a service here when a function gets permission to call it; tests/infra/stack/test_network.py checks this against the
 policies. Not needed are `logs` (Lambda writes the log of a function from outside the VPC, and metrics are lines of that
-log), `sts` (the token for EKS is signed locally and sent to STS by the control plane), `lambda` and `events`
-(EventBridge, the Scheduler and the SQS pollers call from outside the VPC).
+log), `sts` (the token for EKS is signed locally and sent to STS by the control plane) and `lambda` (EventBridge, the
+Scheduler and the SQS pollers call from outside the VPC).
 """
 
 from typing import Final
@@ -21,6 +21,8 @@ REPORT_SERVICE: Final = "sns"
 """An interface endpoint that is needed if `report-topic` is set."""
 ZONAL_SHIFT_SERVICE: Final = "arc-zonal-shift"
 """An interface endpoint that is needed if `zonal-shift` is not `off`."""
+EVENT_SERVICE: Final = "events"
+"""An interface endpoint that is needed if `event-bus` is set."""
 GATEWAY_SERVICES: Final = ("dynamodb", "s3")
 """Services with an entry in each route table, free of charge."""
 AWS_BUCKETS: Final = {
@@ -53,7 +55,8 @@ class Endpoints(Construct):
         )
         report_services = (REPORT_SERVICE,) if options.report_topic else ()
         shift_services = (ZONAL_SHIFT_SERVICE,) if options.zonal_shift != "off" else ()
-        for service in (*INTERFACE_SERVICES, *report_services, *shift_services):
+        event_services = (EVENT_SERVICE,) if options.event_bus else ()
+        for service in (*INTERFACE_SERVICES, *report_services, *shift_services, *event_services):
             ec2.CfnVPCEndpoint(
                 self,
                 service.capitalize(),

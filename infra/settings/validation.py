@@ -25,6 +25,7 @@ def find_option_errors(options: StackOptions) -> Iterator[str]:
     checks: tuple[Callable[[], None], ...] = (
         lambda: _check_cluster(options.cluster),
         lambda: _check_topics(options),
+        lambda: _check_event_bus(options),
         lambda: _check_price_age(options),
         lambda: _check_windows(options),
         lambda: _check_keys(options),
@@ -53,6 +54,15 @@ def _check_topics(options: StackOptions) -> None:
     if region and options.region and region != options.region:
         raise ValueError(
             f"report-topic is in {region}, but region is {options.region}: use a topic in {options.region}"
+        )
+
+
+def _check_event_bus(options: StackOptions) -> None:
+    region = options.event_bus.partition(":events:")[2].partition(":")[0]
+    if region and options.region and region != options.region:
+        raise ValueError(
+            f"event-bus is in {region}, but region is {options.region}: use a bus in {options.region}; "
+            "its rules can forward events to other regions"
         )
 
 

@@ -16,7 +16,7 @@ from shared.ports.aws import (
     ZonalShiftService,
 )
 from shared.ports.kubernetes import Kube
-from shared.ports.messaging import MessageQueue, Topic
+from shared.ports.messaging import EventBus, MessageQueue, Topic
 from shared.ports.storage import Bucket, Table
 from shared.ports.tracing import OpenSegment, open_no_segment
 from shared.settings import Settings
@@ -46,6 +46,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """None: no role of a payer account is configured."""
     topic: Topic | None = None
     """None: no topic is configured."""
+    event_bus: EventBus | None = None
+    """None: no event bus is configured."""
     emit: Callable[[str], None]
     """Writes one line of JSON to the log: journal lines and EMF metrics."""
     name: str = ""

@@ -28,6 +28,10 @@ class ObservationSettings(VoluntaryDisruptionSettings, frozen=True, kw_only=True
     report_topic: settings_text.TopicArn = ""
     """ARN of the SNS topic that receives the daily cost report, in the region of the stack. It can be the topic of the
     alarms. If the topic is encrypted, its KMS key must allow the role of `catalog`: docs/cost.md."""
+    event_bus: settings_text.EventBus = ""
+    """Name or ARN of the EventBridge event bus that receives events of Joiner, such as launched and interrupted nodes,
+    in the region of the stack. The functions get the permission events:PutEvents on this bus: docs/guide/events.md.
+    Empty: no events."""
     tracing: Literal["off", "on"] = "off"
     """`on`: AWS X-Ray traces the functions: the stages of each cycle, and its calls to AWS and Kubernetes. `off`: the
     functions have neither the tracing library nor the permission to send traces. X-Ray charges for traces:

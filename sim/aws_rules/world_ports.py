@@ -15,6 +15,7 @@ from shared.aws.commitments.savings_plans import BotoSavingsPlans
 from shared.aws.dynamodb import DynamoTable
 from shared.aws.ec2.client import BotoEc2
 from shared.aws.eks import BotoEks, BotoZonalShift
+from shared.aws.eventbridge import EventBridgeBus
 from shared.aws.on_demand_prices import BotoPricingService
 from shared.aws.s3 import S3Bucket
 from shared.aws.sns import SnsTopic
@@ -103,6 +104,7 @@ class RequestChecks:
             "table": DynamoTable(clients, settings.table_name),
             "bucket": S3Bucket(clients, settings.bucket_name),
             "topic": SnsTopic(clients, settings.report_topic),
+            "event_bus": EventBridgeBus(clients, settings.event_bus),
             "savings_plans": BotoSavingsPlans(clients),
             "zonal_shifts": BotoZonalShift(clients),
             "payer": BotoPayerAccount(

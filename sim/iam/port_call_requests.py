@@ -30,6 +30,7 @@ ACTIONS_BY_TABLE_CALL: Final = {
     "table.remove": ("dynamodb:DeleteItem",),
     "table.list_rows": ("dynamodb:Query",),
 }
+EVENT_SOURCE: Final = "joiner"
 PUBLIC_PARAMETER_PREFIX: Final = "/aws/service/"
 
 
@@ -68,6 +69,7 @@ class PortRequestBuilder(Ec2RequestBuilder, frozen=True, kw_only=True):
             "payer.describe_commitments": lambda _: (self._build_assume_role_request(),),
             "group_table.read": lambda kind: (self._build_group_request("dynamodb:GetItem", kind),),
             "group_table.write": lambda kind: (self._build_group_request("dynamodb:PutItem", kind),),
+            "event_bus.put": lambda _: (self._build_put_events_request(),),
             "topic.publish": lambda _: (self.build_request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda argument: (self.build_request("s3:GetObject", f"{self._bucket}/{argument}"),),
             "bucket.list_keys": lambda argument: (
@@ -99,6 +101,11 @@ class PortRequestBuilder(Ec2RequestBuilder, frozen=True, kw_only=True):
         external_id = self.settings.commitments_external_id
         context_keys = {"sts:ExternalId": external_id} if external_id else {}
         return self.build_request("sts:AssumeRole", self.settings.commitments_role, context_keys)
+
+    def _build_put_events_request(self) -> IamRequest:
+        bus = self.settings.event_bus
+        arn = bus if bus.startswith("arn:") else self.build_arn("events", f"event-bus/{bus}")
+        return self.build_request("events:PutEvents", arn, {"events:source": (EVENT_SOURCE,)})
 
     def _build_queue_arn(self, function: str) -> str:
         """Return the ARN of the queue of *function*; its URL is the queue prefix and *function*."""

@@ -142,6 +142,14 @@ def _bill_observability(
             quantity=f"{list_prices.DAYS_PER_MONTH} reports by e-mail",
             usd=list_prices.DAYS_PER_MONTH * list_prices.SNS_USD_PER_EMAIL,
         )
+    requests = usage.count_calls("event_bus")["put"] * monthly_factor
+    if requests:
+        events = round(requests * list_prices.EVENTS_PER_REQUEST)
+        yield BillLine(
+            item="EventBridge events",
+            quantity=f"at most {events:,}",
+            usd=events * list_prices.EVENTS_USD_PER_EVENT,
+        )
     if resource_types["AWS::Scheduler::Schedule"]:
         ticks = round(list_prices.SECONDS_PER_MONTH / 60 * len(wiring.schedules))
         yield BillLine(

@@ -15,6 +15,10 @@ LAMBDA_USD_PER_REQUEST: Final = 0.20e-6
 SQS_USD_PER_REQUEST: Final = 0.40e-6
 SNS_USD_PER_EMAIL: Final = 0.50e-6 + 2.00 / 100_000
 """A message published to SNS and delivered to one e-mail address."""
+EVENTS_USD_PER_EVENT: Final = 1e-6
+"""A custom event on an event bus, per 64 KB."""
+EVENTS_PER_REQUEST: Final = 10
+"""At most."""
 DAYS_PER_MONTH: Final = 31
 """For daily tasks."""
 DYNAMODB_USD_PER_READ: Final = 0.125e-6
@@ -50,6 +54,7 @@ LATENCY_BY_PORT: Final[Mapping[str, timedelta]] = MappingProxyType(
         "bucket": timedelta(milliseconds=30),
         "mailbox": timedelta(milliseconds=10),
         "topic": timedelta(milliseconds=30),
+        "event_bus": timedelta(milliseconds=30),
         "parameters": timedelta(milliseconds=40),
         "eks": timedelta(milliseconds=150),
         "prices": timedelta(milliseconds=200),

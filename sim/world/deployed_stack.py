@@ -34,7 +34,7 @@ from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthes
 from sim.lambda_runtime.stack_wiring import StackWiring
 from sim.time.virtual_clock import Clock
 from sim.world.instance_boot import list_active_instances
-from sim.world.memory_ports import MemoryBucket, MemoryTable, MemoryTopic
+from sim.world.memory_ports import MemoryBucket, MemoryEventBus, MemoryTable, MemoryTopic
 from sim.world.trace_log import TraceLog
 
 
@@ -57,6 +57,8 @@ class DeployedStack(ABC):
         self.table, self.bucket = MemoryTable(), JournalingBucket(self._handle_journal_entry)
         self.topic = MemoryTopic()
         """Receives cost notifications, if `report-topic` names a topic."""
+        self.event_bus = MemoryEventBus()
+        """Receives events, if `event-bus` names a bus."""
         self.group_table = MemoryTable()
         """The table of the group of clusters, if the setting `group` is used; several worlds can share one."""
         self.log_lines: list[str] = []
@@ -110,6 +112,7 @@ class DeployedStack(ABC):
             zonal_shifts=CloudZonalShift(self.cloud) if settings.zonal_shift != "off" else None,
             payer=CloudPayerAccount(self.cloud) if settings.commitments_role else None,
             topic=self.topic if settings.report_topic else None,
+            event_bus=self.event_bus if settings.event_bus else None,
             emit=self.log_lines.append,
             name=f"{function}-{len(self.runtime.invocations):06d}",
             memory=self._get_container_cache(function),

@@ -1,12 +1,14 @@
-"""Table, bucket and topic in memory, with exactly the guarantees of DynamoDB, S3 and SNS that Joiner relies on."""
+"""Table, bucket, topic and event bus in memory, with exactly the guarantees of AWS that Joiner relies on."""
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Final
 
 from shared.errors import Conflict, Invalid, NotFound
+from shared.ports.messaging import BusEvent
 from shared.ports.storage import FencingToken, TableRow
 
 LEASE_KIND: Final = "lease"
@@ -16,6 +18,10 @@ SUBJECT_PATTERN: Final = re.compile(r"[!-~][ -~]{0,98}")
 """Subject of an SNS message: fewer than 100 characters."""
 MAX_MESSAGE_BYTES: Final = 256 * 1024
 """Maximum size of an SNS message."""
+MAX_ENTRIES_PER_REQUEST: Final = 10
+"""Maximum number of events in a PutEvents request."""
+MAX_ENTRY_BYTES: Final = 256 * 1024
+"""Maximum size of all events of a PutEvents request."""
 MAX_ITEM_BYTES: Final = 400 * 1024
 """Maximum size of a DynamoDB item, names and values together."""
 
@@ -126,6 +132,31 @@ class MemoryTopic:
         if not text or len(text.encode()) > MAX_MESSAGE_BYTES:
             raise Invalid("no message, or one that is too long", code="InvalidParameter")
         self.published_messages.append((subject, text))
+
+
+class MemoryEventBus:
+    """The port `shared.ports.messaging.EventBus`."""
+
+    def __init__(self) -> None:
+        """Start without events."""
+        self.events: list[BusEvent] = []
+        """The accepted events, oldest first; an event that was put twice is here twice."""
+
+    def put(self, events: Sequence[BusEvent]) -> tuple[tuple[int, ...], str]:
+        """Store the events.
+
+        Raises:
+            Invalid: EventBridge would reject the request.
+        """
+        if not 1 <= len(events) <= MAX_ENTRIES_PER_REQUEST:
+            raise Invalid("Entries: 1 to 10 are allowed", code="ValidationException")
+        entry_bytes = (
+            14 + sum(len(text.encode()) for text in (event.source, event.detail_type, event.detail)) for event in events
+        )
+        if sum(entry_bytes) > MAX_ENTRY_BYTES:
+            raise Invalid("Total size of the entries in the request is over the limit.", code="ValidationException")
+        self.events += events
+        return (), ""
 
 
 def _check_item(row: TableRow, fence: FencingToken | None) -> None:

@@ -102,7 +102,7 @@ def record_requests() -> RequestLog:
 
 def build_ordinary_world() -> World:
     """Return a cluster after a lost response, an interruption, a drift and a scale-down."""
-    settings = {**ACTIVE_SETTINGS, "metrics": "all"}
+    settings = {**ACTIVE_SETTINGS, "metrics": "all", "event-bus": "alerts"}
     pool = make_node_pool(
         capacity=("spot", "on-demand"),
         types=("m5.large", "m5.xlarge"),

@@ -17,9 +17,9 @@ EXAMPLES = ROOT / "examples"
 MANIFESTS = sorted(
     path
     for path in EXAMPLES.rglob("*.yaml")
-    if path.relative_to(EXAMPLES).parts[0] not in ("older", "scenarios", "plan", "commitments.yaml")
+    if path.relative_to(EXAMPLES).parts[0] not in ("older", "scenarios", "plan", "events", "commitments.yaml")
 )
-"""Without older APIs, which are input for conversion, and without scenarios and commitments, which are no manifests."""
+"""Without older APIs, which are input for conversion, and without files that are no manifests."""
 CATALOGUE = str(EXAMPLES / "catalogue.json")
 COREDNS = """
 apiVersion: apps/v1

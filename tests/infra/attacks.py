@@ -89,6 +89,7 @@ def list_tags_without(key: str) -> tuple[tuple[str, str], ...]:
 CREATED_BY: Final = {"ec2:CreateAction": "RunInstances"}
 ROLE_ARN_PREFIX: Final = f"arn:aws:iam::{ACCOUNT_ID}:role/"
 TOPIC_ARN: Final = f"arn:aws:sns:{REGION}:{ACCOUNT_ID}:costs"
+BUS_ARN: Final = f"arn:aws:events:{REGION}:{ACCOUNT_ID}:event-bus/alerts"
 TABLE_PLACEHOLDER: Final = "<ours>"
 TABLE_ARN_PREFIX: Final = f"arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/"
 ATTACKS: Final[dict[str, Attack]] = {
@@ -235,6 +236,13 @@ ATTACKS: Final[dict[str, Attack]] = {
     "send a text message": Attack(action="sns:Publish", resource="+491700000000"),
     "hear what a topic is told": Attack(action="sns:Subscribe", resource=TOPIC_ARN),
     "open a topic to others": Attack(action="sns:SetTopicAttributes", resource=TOPIC_ARN),
+    "put an event on another bus": Attack(
+        action="events:PutEvents", resource=f"{BUS_ARN}-of-others", context={"events:source": "joiner"}
+    ),
+    "put an event in another's name": Attack(
+        action="events:PutEvents", resource=BUS_ARN, context={"events:source": "aws.ec2"}
+    ),
+    "change who receives events": Attack(action="events:PutRule", resource=f"{BUS_ARN.replace('event-bus', 'rule')}/x"),
     "change a function": Attack(
         action="lambda:UpdateFunctionCode", resource=f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:x"
     ),
@@ -265,6 +273,10 @@ ALLOWED_REQUESTS: Final = {
     "launch from a template of ours": (build_tagged_attack("launch-template", "RunInstances", OUR_TAGS), {"provision"}),
     "launch with our tags": (build_creation_attack("instance", "RunInstances", OUR_TAGS), {"provision"}),
     "publish node costs": (Attack(action="sns:Publish", resource=TOPIC_ARN), {"catalog"}),
+    "put an event on the bus": (
+        Attack(action="events:PutEvents", resource=BUS_ARN, context={"events:source": "joiner"}),
+        {"provision", "disrupt", "interrupt"},
+    ),
     "tag a launched instance": (build_creation_attack("instance", "CreateTags", OUR_TAGS, **CREATED_BY), {"provision"}),
     "make a template with our tags": (
         build_creation_attack("launch-template", "CreateLaunchTemplate", OUR_TAGS),

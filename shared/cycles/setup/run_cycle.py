@@ -17,6 +17,7 @@ from shared.model.decisions.action import Action, FollowUp, Function
 from shared.model.decisions.action_outcome import Outcome
 from shared.ports.storage import FencingToken
 from shared.ports.world import World
+from shared.report.event_bus.send_events import send_entry_events
 from shared.report.journal.decision_record import (
     DecisionInputs,
     DecisionSummary,
@@ -162,6 +163,7 @@ def _record_report(
     entry, snapshot_error = _with_snapshot(entry, report, world)
     record_entry(entry, world, snapshot_error)
     emit_metrics(entry.counts | count_action_results(entry.results, entry.problems), world, report.by_zone)
+    send_entry_events(entry, world)
     if report.cluster is not None and is_fleet_summary_due(function, trigger, report.cluster):
         emit_fleet_summary(report.cluster, world)
 

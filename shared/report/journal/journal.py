@@ -42,6 +42,8 @@ class DecisionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of a command: the replacement NodeClaims."""
     usd_per_hour: float = 0.0
     """Of a command its savings, of a launched NodeClaim its price."""
+    disruption_reason: str = ""
+    """Of a command: Underutilized, Empty or Drifted."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -136,6 +136,7 @@ def build_command_notes(command_states: Iterable[CommandState]) -> Iterator[Deci
             links=tuple(link for target in command.targets for link in _build_links(target)),
             replaced_by=tuple(by.claim.name for by in command.replacements),
             usd_per_hour=command.savings_usd_per_hour,
+            disruption_reason=command.reason,
         )
         for target in command.targets:
             reason = f"{command.command_id}: {command_state.message}"

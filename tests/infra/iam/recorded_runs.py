@@ -49,6 +49,7 @@ COMPLETE_SETTINGS: Final = ACTIVE_SETTINGS | {
     "commitments-role": f"arn:aws:iam::{PAYER_ACCOUNT_ID}:role/{COMMITMENTS_ROLE}",
     "commitments-external-id": EXTERNAL_ID,
     "reaction": "watch",
+    "event-bus": "alerts",
     "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs",
     "ssm-parameters": IMAGE_PARAMETER,
     "tracing": "on",

@@ -48,7 +48,7 @@ LAUNCH_ACTIONS: Final = frozenset({"ec2:CreateFleet", "ec2:RunInstances"})
 @pytest.fixture(scope="module")
 def template() -> Template:
     """With all functions that there are."""
-    return synthesize_template(settings={"reaction": "watch", "report-topic": TOPIC_ARN})
+    return synthesize_template(settings={"reaction": "watch", "report-topic": TOPIC_ARN, "event-bus": "alerts"})
 
 
 @pytest.fixture(scope="module")

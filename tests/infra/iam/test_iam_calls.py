@@ -25,6 +25,7 @@ SETTINGS = Settings(
     region="us-east-1",
     table_name="rows",
     bucket_name="things",
+    event_bus="alerts",
     report_topic="arn:aws:sns:us-east-1:1:costs",
     queue_prefix="https://sqs.us-east-1.amazonaws.com/1/demo-joiner-",
 )
@@ -87,6 +88,7 @@ def get_request_tags(request: IamRequest) -> Mapping[str, tuple[str, ...]]:
             [("dynamodb:DeleteItem", "arn:aws:dynamodb:us-east-1:1:table/rows")],
         ),
         ("mailbox.add", ("catalog", "{}"), {}, [("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:demo-joiner-catalog")]),
+        ("event_bus.put", ((),), {}, [("events:PutEvents", "arn:aws:events:us-east-1:1:event-bus/alerts")]),
         ("topic.publish", ("subject", "text"), {}, [("sns:Publish", "arn:aws:sns:us-east-1:1:costs")]),
         ("bucket.put", ("journal/a", b""), {}, [("s3:PutObject", "arn:aws:s3:::things/journal/a")]),
         ("ec2.describe_subnets", ((),), {}, [("ec2:DescribeSubnets", "*")]),

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from shared.errors import NotFound, Throttled
+from shared.ports.messaging import BusEvent
 from sim.cloud.in_process_aws import CloudPayerAccount, CloudSavingsPlans, CloudZonalShift
 from sim.fault_tap import PORTS, Killed, PortCall, tap_port, tap_world
-from sim.world.memory_ports import MemoryBucket, MemoryTopic
+from sim.world.memory_ports import MemoryBucket, MemoryEventBus, MemoryTopic
 from tests.support.actions_world import Outside
 
 
@@ -67,6 +68,7 @@ def test_all_ports_of_a_world_are_tapped() -> None:
         zonal_shifts=CloudZonalShift(outside.cloud),
         payer=CloudPayerAccount(outside.cloud),
         group_table=outside.table,
+        event_bus=MemoryEventBus(),
     )
     world = tap_world(world, outside.calls.append)
     world.kube.list("/api/v1/nodes")
@@ -89,5 +91,7 @@ def test_all_ports_of_a_world_are_tapped() -> None:
         world.zonal_shifts.get_zonal_shifts("arn")
     assert world.group_table is not None
     world.group_table.list_rows("group/a")
+    assert world.event_bus is not None
+    world.event_bus.put([BusEvent(event_id="", detail_type="Node Launched", at=outside.clock.get_time(), detail="{}")])
     assert {call.port for call in outside.calls} == set(PORTS)
     assert {call.world_name for call in outside.calls} == {"one"}

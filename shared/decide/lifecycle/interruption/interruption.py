@@ -56,6 +56,8 @@ _EVENT_BY_KIND: Final[dict[InterruptionKind, tuple[str, str]]] = {
         "EC2 interrupts the capacity reservation of the instance",
     ),
 }
+INTERRUPTION_EVENT_REASONS: Final = frozenset(reason for reason, _ in _EVENT_BY_KIND.values())
+"""The reasons of the events about messages."""
 
 
 def decide_interruptions(cluster_state: ClusterState, messages: Iterable[InterruptionMessage]) -> tuple[Action, ...]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 AWS = Path(__file__).parents[4] / "shared" / "aws"
 CALLED = re.compile(r"\.get_(?:retrying|single_attempt)_client\(\s*\"([a-z0-9-]+)\"")
-IN_A_VPC = {"arc-zonal-shift", "dynamodb", "ec2", "eks", "s3", "sns", "sqs", "ssm"}
-"""Services with a VPC endpoint. EventBridge and logs are written to by others than our code; the token for
+IN_A_VPC = {"arc-zonal-shift", "dynamodb", "ec2", "eks", "events", "s3", "sns", "sqs", "ssm"}
+"""Services with a VPC endpoint. Logs are written to by others than our code; the token for
 EKS is signed for STS, not sent to it by us."""
 WITHOUT = {"pricing", "savingsplans", "sts"}
 """Services without a VPC endpoint. Without pricing, only fresh list prices are missing:

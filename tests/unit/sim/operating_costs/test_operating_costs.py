@@ -134,6 +134,13 @@ def test_sns_cost_is_included_only_with_a_report_topic(template: dict[str, Any])
     assert "SNS" not in {bill_line.item for bill_line in build_bill(template, make_usage())}
 
 
+def test_events_cost_as_many_as_their_requests_can_have(template: dict[str, Any]) -> None:
+    usage = make_usage({"provision": FunctionUsage(calls=Counter({("event_bus", "put"): 7}))})
+    requests = 7 * list_prices.SECONDS_PER_MONTH / 3600
+    assert get_bill_line(template, "EventBridge events", usage).usd == pytest.approx(requests * 10 * 1e-6)
+    assert "EventBridge events" not in {bill_line.item for bill_line in build_bill(template, make_usage())}
+
+
 def test_usage_of_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
     messages: list[str] = []
     usage = measure_usage(template, 2, timedelta(minutes=20), messages.append)

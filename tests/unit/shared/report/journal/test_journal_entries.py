@@ -251,6 +251,7 @@ def test_every_command_state_is_noted_for_the_command_and_its_nodes() -> None:
         "links": ("Node/node-a", "NodeClaim/a", "Node/node-b", "NodeClaim/b"),
         "replaced_by": ("new",),
         "usd_per_hour": 0.25,
+        "disruption_reason": "Underutilized",
     }
     node_fields: dict[str, Any] = {"links": (f"Command/{command.command_id}",)}
     undone = "replacement new was deleted"

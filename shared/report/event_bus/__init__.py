@@ -1,0 +1,1 @@
+"""Events on an EventBridge event bus, derived from journal entries."""
