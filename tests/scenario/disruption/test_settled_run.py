@@ -1,5 +1,6 @@
 """Runs of disrupt that took long and found nothing to do: scheduled runs do not repeat them while nothing changes."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -80,8 +81,10 @@ def test_nodes_are_consolidated_as_soon_as_their_pods_have_gone() -> None:
 
 def test_skipped_run_reports_the_metrics_of_the_last_one() -> None:
     world = SlowWorld(30.0)
-    world.count_skipped_runs(5)
-    world.entries.clear()
-    assert world.count_skipped_runs(3) >= 1
-    counts = [entry.counts.get("Nodes") for entry in world.entries if entry.function == "disrupt"]
-    assert len(set(counts)) <= 1
+    count_before = len(world.log_lines)
+    assert world.count_skipped_runs(5) >= 1
+    lines = [json.loads(line) for line in world.log_lines[count_before:]]
+    completed = [line for line in lines if (line["message"], line.get("function")) == ("cycle completed", "disrupt")]
+    assert len(completed) == 5
+    assert [line["counts"]["ManagedNodes"] for line in completed] == [NODE_COUNT] * 5
+    assert len({line["counts"]["FleetUsdPerHour"] for line in completed}) == 1
