@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from cli.pause.text import describe_pool_pauses
+from shared.decide.node_class.canary_status import list_canaries
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count, format_elapsed
 from shared.model.core.labels import CAPACITY_TYPE, GRACEFUL_EXPIRATION, INSTANCE_TYPE, NODEPOOL, ZONE
@@ -98,6 +99,11 @@ def _describe_node_pool(pool: NodePool, live_cluster: ClusterSnapshot) -> Iterat
     claims = sum(claim.meta.get_label(NODEPOOL) == pool.name for claim in live_cluster.node_claims)
     counts = f"{format_count(nodes, 'Node')}, {format_count(claims, 'NodeClaim')}"
     yield f"NodePool: {counts}, EC2NodeClass {pool.node_class.name}"
+    yield from (
+        canary.describe()
+        for canary in list_canaries(live_cluster)
+        if canary.node_class == pool.node_class.name and canary.message
+    )
     yield from describe_pool_pauses(live_cluster, pool.name)
     yield from _describe_unmet_conditions(pool.conditions)
 

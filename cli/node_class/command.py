@@ -12,6 +12,7 @@ from cli.aws.session import describe_fault, find_discovery_cluster, open_apis
 from cli.inputs.environment import read_environment_settings
 from cli.inputs.files import add_filename
 from cli.inputs.node_classes import read_node_classes
+from cli.node_class.override_command import add_to as add_override_actions
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors, show_progress
@@ -50,6 +51,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_override_actions(actions)
     resolve.set_defaults(run=run, usage=resolve.error)
     add_filename(resolve, "EC2NodeClasses (JSON or YAML)")
     resolve.add_argument("--embedded", action="store_true", help="use simulated AWS APIs; no account is needed")
@@ -98,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _require_action(args: argparse.Namespace) -> int:
-    args.usage("which ACTION? resolve")
+    args.usage("which ACTION? resolve, approve or reject")
     raise AssertionError("argparse has left")
 
 

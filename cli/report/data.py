@@ -11,6 +11,7 @@ from cli.report import fleet as fleet_data
 from cli.report.blocked import BlockedGroup, group_blocked_nodes, group_blocked_pods, list_recent_problems
 from cli.report.decisions import ReportedDecision, list_decisions
 from shared.decide.disruption.pauses import SUCCESSFUL_PHASES
+from shared.decide.node_class.canary_status import CanarySummary, list_canaries
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
 from shared.model.kubernetes.pod_classes import is_provisionable
@@ -64,6 +65,7 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
     """Problems at the end of the covered time."""
     schedules: tuple[ScheduleStatus, ...] = ()
+    canaries: tuple[CanarySummary, ...] = ()
     """At the time of the last snapshot."""
     commitments: tuple[CommitmentHour, ...] = msgspec.field(default=(), name="commitment_hours")
     """What commitments cover in the hours of the covered time; empty if the setting `commitments` is off."""
@@ -119,6 +121,7 @@ def build_report(
         blocked_pods=blocked_pods,
         problems=list_recent_problems(evidence),
         schedules=() if evidence.live_cluster is None else list_schedule_statuses(evidence.live_cluster),
+        canaries=() if evidence.live_cluster is None else list_canaries(evidence.live_cluster),
         commitments=tuple(hour for hour in commitment_hours if began <= hour.hour + ONE_HOUR and hour.hour < ended),
     )
 

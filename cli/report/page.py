@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from cli.report.data import FleetReport
+from cli.status.canaries import build_canary_document
 from cli.status.schedules import build_schedule_document
 from cli.ui.page import render_fleet_page
 from shared.model.core.formatting import format_usd, format_usd_per_hour
@@ -63,6 +64,7 @@ def build_report_document(report: FleetReport) -> dict[str, Any]:
         {"kind": problem.kind, "name": problem.name, "message": problem.message} for problem in report.problems
     ]
     report_json["schedules"] = [build_schedule_document(schedule) for schedule in report.schedules]
+    report_json["canaries"] = [build_canary_document(canary) for canary in report.canaries]
     for pool, pool_row in zip(report_json["nodePools"], report.pools, strict=True):
         pool["byCapacity"] = pool_row.by_capacity
     return report_json

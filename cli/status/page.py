@@ -8,6 +8,7 @@ from cli.facts.installation_page import build_installation_document, render_inst
 from cli.pause.text import build_pause_documents, render_pauses
 from cli.planning.spot_shares import build_share_documents, list_share_texts
 from cli.planning.table import TableOptions
+from cli.status.canaries import build_canary_document, render_canaries
 from cli.status.fleet_bars import draw_fleet_bars
 from cli.status.schedules import build_schedule_document, render_schedules
 from cli.status.summary import FleetStatus, PoolStatus
@@ -38,6 +39,7 @@ def build_status_document(status: FleetStatus, installation: Installation | None
         "nodePools": [_build_pool_document(pool, priced=status.usd_per_hour is not None) for pool in status.pools],
         "unmanagedNodes": status.unmanaged_nodes,
         "pauses": build_pause_documents(status.pauses),
+        "canaries": [build_canary_document(canary) for canary in status.canaries],
         "schedules": [build_schedule_document(schedule) for schedule in status.schedules],
         "pendingPods": [{"pod": pod, "message": reason} for pod, reason in status.pending_pods],
         "problems": [
@@ -62,6 +64,7 @@ def render_status(
         render_pauses(status.pauses, status.at, palette, table_options.width),
         _render_pools(status, palette, table_options, has_bars=has_bars),
         render_schedules(status.schedules, palette, table_options.width),
+        render_canaries(status.canaries, palette, table_options.width),
         [line for text in list_share_texts(status.spot_shares) for line in wrap_text(text, table_options.width, "")],
         _render_pending_pods(status, palette, table_options),
         _render_problems(status, palette, table_options),

@@ -10,6 +10,7 @@ import msgspec
 
 from cli.planning.spot_shares import UsedShares
 from shared.decide.launch.money.limit_prices import LimitUsage, measure_limit_usage
+from shared.decide.node_class.canary_status import CanarySummary, list_canaries
 from shared.model.core.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from shared.model.core.metadata import Condition, find_condition, is_condition_true
 from shared.model.core.resources import USD_PER_HOUR, Resources, sum_resources
@@ -43,6 +44,7 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     pauses: tuple[ActivePause, ...]
     """Active pauses set by people."""
     schedules: tuple[ScheduleStatus, ...] = ()
+    canaries: tuple[CanarySummary, ...] = ()
     usd_per_hour: float | None
     """None if there are no prices."""
     spot_shares: UsedShares = MappingProxyType({})
@@ -100,6 +102,7 @@ def build_fleet_status(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUS
         problems=tuple(sorted(_find_problems(cluster_state))),
         pauses=list_active_pauses(cluster)[0],
         schedules=list_schedule_statuses(cluster),
+        canaries=list_canaries(cluster),
         usd_per_hour=sum(pool_status.usd_per_hour for pool_status in pools) if has_prices else None,
         spot_shares=measure_planned_shares(cluster_state, Placement()),
         cluster_limit=usage_by_scope.get(CLUSTER_SCOPE),

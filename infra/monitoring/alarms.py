@@ -80,6 +80,9 @@ class Alarms(Construct):
             price_age_limit = cdk.Duration.hours(options.price_age_alarm_hours).to_seconds()
             description = "Decisions use old prices. See the log of `catalog`."
             self._add_reported_alarm("PriceAgeSeconds", description, periods=3, threshold=price_age_limit)
+        if options.canary_alarm:
+            description = "A new image or launch configuration was rejected. See the events of the EC2NodeClasses."
+            self._add_reported_alarm("RejectedCanaries", description)
         if options.limit_usd_per_hour or options.monthly_budget_usd or options.group:
             self._add_reported_alarm(
                 "MoneyUsedPercent",

@@ -191,6 +191,9 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
     price_age_alarm_hours: Annotated[int, TextForm(allowed="13 or more, or 0")] = 48
     """Age of the prices, in hours, at which an alarm is raised. Prices are queried twice a day, so the minimum is 13.
     0: no alarm."""
+    canary_alarm: bool = False
+    """`true`: an alarm is raised while the newest image or launch configuration of an EC2NodeClass is rejected by its
+    canary (annotation joiner.dev/canary): docs/guide/images.md. The alarm costs $0.10/month."""
 
 
 _TARGET_FIELDS: Final = ("cluster", "account", "region", "tags")

@@ -9,8 +9,12 @@ from shared.cycles.setup.decision_driver import DecisionDriver
 from shared.cycles.setup.options_from_settings import build_budget_policy, build_capacity_settings
 from shared.cycles.setup.run_cycle import CATALOG_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.decide.launch.instance_types import catalog
+<<<<<<< HEAD
 from shared.decide.node_class import status, subnet_addresses
 from shared.decide.scheduling.templates.declared_devices import list_declared_kinds
+=======
+from shared.decide.node_class import canary_rollout, status, subnet_addresses
+>>>>>>> images
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.devices import ObservedDevices
 from shared.model.decisions.action_outcome import Outcome
@@ -37,6 +41,7 @@ from shared.take.regional_offerings import load_regional_catalog
 from shared.take.snapshot import SnapshotRequest, refresh_snapshot, take_snapshot
 
 CATALOG_REQUEST: Final = SnapshotRequest(lists=("node_classes",), catalog=True)
+CANARY_REQUEST: Final = SnapshotRequest(lists=("node_pools", "nodes", "node_claims", "pods"))
 FLEET_REQUEST: Final = SnapshotRequest(lists=("nodes", "node_claims"))
 DEVICE_SUPPLY_LISTS: Final = ("nodes", "node_pools", "resource_slices")
 COSTS_REQUEST: Final = SnapshotRequest(lists=("nodes", "node_claims", "pods"))
@@ -47,6 +52,8 @@ def run_catalog(world: World, trigger: str) -> CycleReport:
 
     def run_cycle(fence: FencingToken) -> CycleReport:
         cluster = take_snapshot(world, CATALOG_REQUEST)
+        if canary_rollout.needs_fleet(cluster.node_classes):
+            cluster = refresh_snapshot(world, cluster, CANARY_REQUEST)
         inputs = build_inputs(world.settings)
         report = DecisionDriver(world, fence, cluster).run(decide_node_class_statuses(cluster, inputs), inputs)
         current, outcomes, problems = report.cluster or cluster, report.outcomes, report.problems
@@ -78,6 +85,7 @@ def run_catalog(world: World, trigger: str) -> CycleReport:
         month_costs, budget_problems = update_month_costs(world)
         problems += budget_problems
         budget = find_budget_state(build_budget_policy(world.settings), month_costs, current.taken_at)
+        counts |= canary_rollout.count_rejections(current)
         counts |= {MONEY_USED: budget.used_percent} if month_costs is not None else {}
         return replace(
             report, cluster=current, outcomes=outcomes, counts=counts, notes=notes, problems=problems, before=cluster
@@ -101,7 +109,10 @@ def decide_node_class_statuses(cluster: ClusterSnapshot, inputs: DecisionInputs)
     Return the report with the cluster after that.
     """
     account: AccountAnswersRecord = yield QueryAccount(node_classes=cluster.node_classes)
+    canaries = canary_rollout.advance_canaries(cluster, account.answers)
+    cluster = canaries.cluster
     actions = (
+        *canaries.actions,
         *status.plan_status_patches(cluster, account.answers, account.profile),
         *subnet_addresses.plan_exhausted_zones(cluster, account.answers),
         *subnet_addresses.build_address_events(cluster, account.answers),

@@ -57,6 +57,8 @@ class InstanceBooter:
         """Instances with user data that no kubelet can start with, and the reason."""
         self.can_assign_ipv6_addresses: Callable[[str], bool] = lambda _: True
         """Whether the role of an instance profile lets the VPC CNI assign IPv6 addresses."""
+        self.is_image_broken: Callable[[str], bool] = lambda _: False
+        """Whether the kubelet of instances with an image id never registers its node."""
         cloud.instances.running_listeners.append(self._boot_instance)
         cloud.instances.halted_listeners.append(
             lambda instance: node_lifecycle.stop_node(instance.private_dns_name, terminated=False)
@@ -66,6 +68,9 @@ class InstanceBooter:
         )
 
     def _boot_instance(self, instance: Instance, template: LaunchTemplate) -> None:
+        if self.is_image_broken(instance.image_id):
+            self.boot_failures.append(f"{instance.instance_id}: image {instance.image_id} is broken")
+            return
         try:
             settings = parse_user_data(base64.b64decode(template.user_data))
         except ValueError as error:

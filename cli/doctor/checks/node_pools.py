@@ -7,10 +7,12 @@ from cli.cluster.fixes import SIGN_IN_HINT, is_credential_error
 from cli.doctor.checks.finding import CheckReporter, CheckResult
 from cli.facts.model import DoctorFacts, NodeClassFacts, ReadFailure
 from shared.decide.launch.ami_families.ami_family import AMI_FAMILIES
+from shared.decide.node_class.canary_status import list_rejections
 from shared.decide.node_class.subnet_addresses import count_addresses_by_zone, describe_low_addresses
 from shared.model.core.formatting import format_count, join_names
 from shared.model.core.metadata import find_condition
 from shared.model.ec2.account import Subnet
+from shared.model.karpenter.health.canary import parse_canary_settings
 from shared.model.karpenter.node_class import EC2NodeClass
 
 MIN_ZONES: Final = 2
@@ -191,6 +193,13 @@ def check_images(facts: DoctorFacts) -> Iterator[CheckResult]:
         else:
             names = join_names([image.image_id for image in class_facts.node_class.resolved_images], MAX_LISTED_NAMES)
             yield check.accept(f"{subject}: {names} for Kubernetes {class_facts.answers.kubernetes_version}")
+        for problem in parse_canary_settings(class_facts.node_class).problems:
+            yield check.fail(f"{subject}: {problem}", "correct the annotation: until then, no new image is used")
+        for identity, because in list_rejections(class_facts.node_class):
+            yield check.warn(
+                f"{subject}: the canary has rejected {identity}: {because}",
+                f"`joiner nodeclass approve {identity}` uses it nevertheless",
+            )
 
 
 def check_volume_sizes(facts: DoctorFacts) -> Iterator[CheckResult]:

@@ -16,6 +16,7 @@ from shared.decide.launch.ami_families.images import (
     explain_unsupported_alias,
     select_newest_images,
 )
+from shared.decide.node_class.canary_status import choose_images, with_canary_condition
 from shared.decide.node_class.status_fields import build_status_fields, is_status_current
 from shared.decide.node_class.subnet_addresses import describe_low_addresses
 from shared.model.cloud_provider.node_class_findings import NodeClassAnswers, NodeClassFinding
@@ -47,7 +48,7 @@ def with_answers(node_class: EC2NodeClass, answers: NodeClassAnswers, profile: s
     if answers.security_groups is not None:
         resolved_fields["resolved_security_groups"] = answers.security_groups
     if answers.images is not None:
-        resolved_fields["resolved_images"] = select_newest_images(answers.images, now)
+        resolved_fields["resolved_images"] = choose_images(node_class, select_newest_images(answers.images, now))
     if answers.capacity_reservations is not None:
         resolved_fields["resolved_capacity_reservations"] = answers.capacity_reservations
     if answers.placement_groups is not None:
@@ -252,6 +253,7 @@ def _build_conditions(
         if status == "Unknown" and previous is not None and previous.observed_generation >= generation:
             continue
         conditions = with_condition(conditions, kind, status, reason, message, now=now, generation=generation)
+    conditions = with_canary_condition(conditions, node_class, now)
     return encode_conditions(
         with_root_conditions(conditions, _CONDITION_TYPES, now, generation, node_class.meta.created_at)
     )

@@ -18,6 +18,8 @@ PENDING_PODS_BY_ZONE: Final = "PendingPodsByEffectiveZone"
 PRICE_AGE: Final = "PriceAgeSeconds"
 MONEY_USED: Final = "MoneyUsedPercent"
 """Used part of the limit in USD per hour that is closest to its end, or of the monthly budget."""
+REJECTED_CANARIES: Final = "RejectedCanaries"
+"""Images and launch configurations that a canary has rejected, as long as no newer one replaces them."""
 ALARM_METRICS: Final = frozenset(
     {
         "AutomaticDisruptionPauses",
@@ -27,6 +29,7 @@ ALARM_METRICS: Final = frozenset(
         MONEY_USED,
         "OrphanedInstancesTerminated",
         PRICE_AGE,
+        REJECTED_CANARIES,
         "ThrottledCalls",
     }
 )

@@ -16,9 +16,6 @@ from shared.model.core.labels import (
     CAPACITY_TYPE,
     HASH_VERSION,
     INSTANCE_TYPE,
-    NODECLASS_HASH,
-    NODECLASS_HASH_VERSION,
-    NODECLASS_HASH_VERSION_VALUE,
     NODEPOOL_HASH,
     NODEPOOL_HASH_VERSION,
     ON_DEMAND,
@@ -31,6 +28,7 @@ from shared.model.core.metadata import find_condition
 from shared.model.core.requirements import Requirement, build_label_requirements
 from shared.model.ec2.instance import Instance
 from shared.model.karpenter.expiration import EXPIRED, compute_expiration_time
+from shared.model.karpenter.health.canary import get_launch_hash
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.model.karpenter.node_pool import NodePool
@@ -64,6 +62,8 @@ class DriftInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The zone of the node has a zonal shift, and nodes of such zones are to be replaced."""
     waits_for_canary: bool = False
     """The image canary, another node, must run the new image first."""
+    waits_for_configuration: bool = False
+    """Another node must run the new launch configuration first."""
 
     def get_label(self, key: str) -> str:
         """Return the value of a label of the NodeClaim."""
@@ -164,18 +164,14 @@ def _check_instance_type(inputs: DriftInputs) -> str:
 
 
 def _check_node_class_hash(inputs: DriftInputs) -> str:
-    recorded_hash = _get_node_class_hash(inputs)
+    recorded_hash = get_launch_hash(inputs.claim)
     return (
         NODE_CLASS_DRIFT
-        if recorded_hash and recorded_hash != (inputs.node_class.spec_hash if inputs.node_class is not None else "")
+        if not inputs.waits_for_configuration
+        and recorded_hash
+        and recorded_hash != (inputs.node_class.spec_hash if inputs.node_class is not None else "")
         else ""
     )
-
-
-def _get_node_class_hash(inputs: DriftInputs) -> str:
-    """Return the node class hash recorded on the NodeClaim, or "" if its version differs."""
-    is_comparable = inputs.claim.meta.get_annotation(NODECLASS_HASH_VERSION) == NODECLASS_HASH_VERSION_VALUE
-    return inputs.claim.meta.get_annotation(NODECLASS_HASH) if is_comparable else ""
 
 
 def _check_image(inputs: DriftInputs) -> str | None:
@@ -238,7 +234,7 @@ _RESOLVED_CHECKS: Final[Mapping[str, Callable[[DriftInputs], bool]]] = {
     NODE_POOL_DRIFTED: lambda inputs: _get_node_pool_hash(inputs) == compute_node_pool_hash(inputs.pool),
     REQUIREMENTS_DRIFTED: lambda inputs: find_unmet_requirement(inputs) is None,
     NODE_CLASS_DRIFT: lambda inputs: (
-        inputs.node_class is not None and _get_node_class_hash(inputs) == inputs.node_class.spec_hash != ""
+        inputs.node_class is not None and get_launch_hash(inputs.claim) == inputs.node_class.spec_hash != ""
     ),
     AMI_DRIFT: lambda inputs: inputs.claim.image_id in list_matching_images(inputs),
 }

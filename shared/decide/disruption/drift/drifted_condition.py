@@ -5,7 +5,7 @@ single NodeClaim drifts because of its image, preferably one with no block on it
 required image has been initialized for the soak time, the others drift.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 import msgspec
@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from shared.decide.common.events import build_event
 from shared.decide.disruption.budgets.node_pool_annotations import parse_disruption_annotations
-from shared.decide.disruption.candidates import find_blocking_pod
+from shared.decide.disruption.drift.canary_preference import CanaryPreference
+from shared.decide.disruption.drift.class_canary import with_class_canaries
 from shared.decide.disruption.drift.drift import (
     AMI_DRIFT,
     DRIFTED,
@@ -26,7 +27,6 @@ from shared.model.core.conditions import encode_conditions, with_condition, with
 from shared.model.core.formatting import format_count
 from shared.model.core.labels import (
     AT_RISK,
-    DO_NOT_DISRUPT,
     IMAGE_SOAK,
     NODEPOOL,
     REBALANCE_POLICY,
@@ -89,16 +89,22 @@ def describe_drift(cluster_state: ClusterState) -> tuple[Action, ...]:
 def _find_drifts_and_canaries(
     cluster_state: ClusterState,
 ) -> tuple[tuple[ClaimDrift, ...], tuple[tuple[NodePool, ImageCanary], ...]]:
-    claim_inputs = list(_build_inputs(cluster_state))
+    claim_inputs = _build_inputs(cluster_state)
     canaries = tuple(_find_canaries(claim_inputs, cluster_state))
     waiting_claims = frozenset(name for _, canary in canaries for name in canary.waiting_claims)
     return tuple(
-        _evaluate_drift(replace(inputs, waits_for_canary=inputs.claim.name in waiting_claims))
+        _evaluate_drift(
+            replace(inputs, waits_for_canary=inputs.waits_for_canary or inputs.claim.name in waiting_claims)
+        )
         for inputs in claim_inputs
     ), canaries
 
 
-def _build_inputs(cluster_state: ClusterState) -> Iterator[DriftInputs]:
+def _build_inputs(cluster_state: ClusterState) -> list[DriftInputs]:
+    return with_class_canaries(list(_compare_claims(cluster_state)), cluster_state)
+
+
+def _compare_claims(cluster_state: ClusterState) -> Iterator[DriftInputs]:
     cluster = cluster_state.snapshot
     classes = {node_class.name: node_class for node_class in cluster.node_classes}
     instances = {instance.instance_id: instance for instance in cluster.instances or ()}
@@ -190,30 +196,13 @@ def _decide_canary(
                 f"with {image_text}"
             ),
         )
-    canary_claim = min(outdated, key=_CanaryPreference(cluster_state))
+    canary_claim = min(outdated, key=CanaryPreference(cluster_state))
     waiting_claims = names - {canary_claim.name}
     message = (
         f"{canary_claim.name} is replaced first, {format_count(len(waiting_claims), 'node')} with the old image wait: "
         f"one node tests {image_text}"
     )
     return ImageCanary(waiting_claims=waiting_claims, message=message)
-
-
-class _CanaryPreference:
-    """Sort key for NodeClaims: disruptable ones first, then the earlier canary, then by name."""
-
-    def __init__(self, cluster_state: ClusterState) -> None:
-        self._cluster_state = cluster_state
-        self._do_not_disrupt_by_node: Mapping[str, str] = {
-            node.name: node.meta.get_annotation(DO_NOT_DISRUPT) for node in cluster_state.snapshot.nodes
-        }
-
-    def __call__(self, claim: NodeClaim) -> tuple[bool, bool, str]:
-        pods = self._cluster_state.pods_by_node.get(claim.node_name, ())
-        is_kept = self._do_not_disrupt_by_node.get(claim.node_name) == "true" or find_blocking_pod(
-            pods, self._cluster_state.pdb_limits, self._cluster_state.taken_at
-        )
-        return bool(is_kept), not is_condition_true(claim.conditions, DRIFTED), claim.name
 
 
 def _find_initialized_time(claim: NodeClaim) -> datetime | None:

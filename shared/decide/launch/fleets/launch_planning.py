@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from shared.decide.launch.canaries.canary_launches import CanaryLaunches
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreaker, CircuitBreakerLimits, CircuitBreakerTrip
 from shared.decide.launch.fleets.fleet_request import (
     FleetRequestDraft,
@@ -36,8 +37,8 @@ from shared.decide.launch.fleets.offerings import (
 from shared.decide.launch.fleets.subnets import (
     build_exhausted_marks,
     count_free_addresses,
-    estimate_addresses_per_instance,
     list_exhausted_subnets,
+    take_addresses,
 )
 from shared.decide.launch.money.limit_prices import apply_group, find_limit_prices
 from shared.model.cloud_provider.cluster_group import GroupAmount
@@ -144,6 +145,7 @@ class _LaunchPlanner:
         )
         self._cluster = cluster
         self._policy = policy
+        self._canary_launches = CanaryLaunches(cluster)
         self._zone_balance = ZoneBalance(cluster)
         self._zone_by_claim: dict[str, str] = {}
         self._offerings_by_key: dict[Hashable, tuple[LaunchOffering, ...]] = {}
@@ -157,13 +159,14 @@ class _LaunchPlanner:
             is_steady = claim.name in self._policy.on_demand_first_claims
             equivalence_key = _build_equivalence_key(claim, is_steady=is_steady)
             zone = self._zone_by_claim[claim.name] = self._choose_zone(claim, equivalence_key)
-            key = (equivalence_key, zone)
+            key = (equivalence_key, zone, self._canary_launches.choose_images(claim))
             if key not in draft_by_key:
                 draft_by_key[key] = self._draft_request(claim)
             request_draft = draft_by_key[key]
             if isinstance(request_draft, Unlaunchable):
                 self.unlaunchable.append(msgspec.structs.replace(request_draft, claim=claim))
             else:
+                self._canary_launches.count_launch(request_draft.request)
                 claims_by_request.setdefault(request_draft.compute_key(), (request_draft, []))[1].append(claim)
         for request_draft, equal_claims in claims_by_request.values():
             admitted = self._admit_claims(request_draft, equal_claims)
@@ -193,13 +196,11 @@ class _LaunchPlanner:
         exhausted_subnets = list_exhausted_subnets(self._cluster, self._policy.subnet_addresses, groups)
         marks = build_exhausted_marks(exhausted_subnets, self._cluster.taken_at)
         cluster = msgspec.structs.replace(self._cluster, unavailable=(*self._cluster.unavailable, *marks))
-        return draft_fleet_request(claim, cluster, self._free_addresses, requirements)
+        tested_cluster = self._canary_launches.apply_images(claim, cluster)
+        return draft_fleet_request(claim, tested_cluster, self._free_addresses, requirements)
 
     def _admit_claims(self, request_draft: FleetRequestDraft, claims: list[NodeClaim]) -> list[NodeClaim]:
-        """Return the first of *claims*, as many as limits and circuit breaker admit.
-
-        Record why the others must wait.
-        """
+        """Return the first of *claims* that limits and circuit breaker admit; record why the others must wait."""
         node_pool = claims[0].meta.get_label(NODEPOOL)
         count = len(claims)
         for scope in list_launch_scopes(node_pool) if self.limit_accounts else ():
@@ -231,12 +232,7 @@ class _LaunchPlanner:
             return
         launch = _build_launch(request_draft, claims, self._cluster, self._zone_by_claim.get(claims[0].name, ""))
         self.launches.append(launch)
-        addresses_per_instance = estimate_addresses_per_instance(request_draft.request, self._cluster)
-        for subnet_id in {
-            override.subnet_id for config in request_draft.request.configs for override in config.overrides
-        }:
-            if subnet_id in self._free_addresses:
-                self._free_addresses[subnet_id] -= len(claims) * addresses_per_instance
+        take_addresses(self._free_addresses, request_draft.request, len(claims), self._cluster)
         for scope in list_launch_scopes(claims[0].meta.get_label(NODEPOOL)):
             account = self.limit_accounts.get(scope)
             if account is not None:

@@ -103,3 +103,13 @@ def _count_instances_by_subnet(group: LaunchGroup) -> dict[str, int]:
     for instance in group.result.instances:
         counts[instance.subnet_id] = counts.get(instance.subnet_id, 0) + 1
     return counts
+
+
+def take_addresses(
+    free_addresses: dict[str, int], request: FleetRequest, instance_count: int, cluster: ClusterSnapshot
+) -> None:
+    """Reduce *free_addresses*, by subnet, by those of *instance_count* instances in each subnet of *request*."""
+    amount = instance_count * estimate_addresses_per_instance(request, cluster)
+    for subnet_id in {override.subnet_id for config in request.configs for override in config.overrides}:
+        if subnet_id in free_addresses:
+            free_addresses[subnet_id] -= amount

@@ -17,6 +17,7 @@ from shared.model.core.conditions import AWAITING_RECONCILIATION, with_condition
 from shared.model.core.labels import NODEPOOL, REGISTRATION_HEALTH
 from shared.model.core.metadata import Condition, find_condition, is_condition_true
 from shared.model.decisions.action import PatchMetadata
+from shared.model.karpenter.health.registration_history import RegistrationHistory, parse_registration_history
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_pool import NodePool
 
@@ -24,17 +25,6 @@ NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 MAX_RECENT_LAUNCHES: Final = 4
 MIN_FAILURES_FOR_UNHEALTHY: Final = 2
 """The number of failures among `MAX_RECENT_LAUNCHES` from which the NodePool is unhealthy."""
-
-
-class RegistrationHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """The value of the annotation."""
-
-    generations: str = msgspec.field(default="", name="of")
-    """The generations of the NodePool and of its node class."""
-    since: datetime
-    """Launches that finished earlier do not count."""
-    failed: dict[str, datetime] = {}
-    """When the NodeClaims that did not register were deleted, by name."""
 
 
 class _LaunchResult(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -47,7 +37,7 @@ def with_registration_health(
     conditions: tuple[Condition, ...], pool: NodePool, context: LifecycleContext
 ) -> tuple[Condition, ...]:
     """Set the NodePool's registration health condition among *conditions*."""
-    recorded_history, history = _parse_history(pool), _compute_history(pool, context)
+    recorded_history, history = parse_registration_history(pool), _compute_history(pool, context)
     old_condition = (
         find_condition(conditions, NODE_REGISTRATION_HEALTHY)
         if recorded_history is None or recorded_history.generations == history.generations
@@ -78,7 +68,7 @@ def record_registration_history(pool: NodePool, context: LifecycleContext) -> tu
         if not launch_result.is_registered
     }
     history = msgspec.structs.replace(history, failed=failed)
-    if history == _parse_history(pool):
+    if history == parse_registration_history(pool):
         return ()
     text = msgspec.json.encode(history).decode()
     message = "registrations of its latest nodes"
@@ -98,7 +88,7 @@ def _compute_history(pool: NodePool, context: LifecycleContext) -> RegistrationH
         None,
     )
     generations = f"{pool.meta.generation}/{node_class.meta.generation if node_class is not None else 0}"
-    history = _parse_history(pool)
+    history = parse_registration_history(pool)
     if history is not None and history.generations == generations:
         return history
     # If the NodePool was never evaluated, every visible NodeClaim counts.
@@ -113,13 +103,6 @@ def _find_history_start(pool: NodePool, context: LifecycleContext) -> datetime:
         if find_condition(pool.conditions, NODE_REGISTRATION_HEALTHY) is None
         else context.now
     )
-
-
-def _parse_history(pool: NodePool) -> RegistrationHistory | None:
-    try:
-        return msgspec.json.decode(pool.meta.get_annotation(REGISTRATION_HEALTH), type=RegistrationHistory)
-    except msgspec.DecodeError:
-        return None
 
 
 def _list_recent_results(

@@ -518,7 +518,7 @@ def test_json_report_has_stable_keys(played: Path, capsys: Out) -> None:
             "decisions",
             "blockedNodes",
         ),
-        *("blockedPods", "problems", "schedules", "commitmentHours"),
+        *("blockedPods", "problems", "schedules", "canaries", "commitmentHours"),
     ]
 
 

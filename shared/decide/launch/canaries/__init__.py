@@ -1,0 +1,1 @@
+"""Launches with a new image, while its canary runs."""
