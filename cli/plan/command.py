@@ -48,6 +48,7 @@ EXAMPLES: Final = f"""examples:
   joiner plan --context prod -f web.yaml         the same cluster, as if web.yaml were applied
   joiner plan --pod shop/cart                    where this pod (or pods of this Deployment) would run, or why not
   joiner plan --at 2026-11-23T06:00:00Z          with the schedules that apply at this time
+  joiner plan --upgrade 1.35                     what an upgrade of the EKS control plane does to the nodes
   joiner plan -f examples/plan --instance-types examples/catalogue.json                      offline
   joiner plan -f manifests/ -f pools.yaml --instance-types catalog.json -o json | jq .totals
   kubectl get nodes,pods,ds,pv,pvc,sc,csinodes,pdb,ns,nodepools,ec2nodeclasses,nodeclaims -A -o json |
@@ -84,11 +85,33 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="another name of --now: plan for this time, with the schedules that apply then",
     )
+    parser.add_argument(
+        "--upgrade",
+        type=_parse_version_argument,
+        metavar="VERSION",
+        help="instead of pending pods, show what an upgrade of the EKS control plane to this Kubernetes version does: "
+        "images, nodes that drift, budgets, duration, cost and version skew",
+    )
+    parser.add_argument(
+        "--images",
+        metavar="SOURCE",
+        type=_parse_image_source,
+        help="with --upgrade, where to look up the new images: aws, aws:REGION, embedded (simulated) or none (default: "
+        "aws for a live cluster, none for files)",
+    )
     parser.set_defaults(run=run, usage=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, plan and print; return 1 if something could not be read."""
+    if args.upgrade:
+        if args.pod is not None:
+            args.usage("--upgrade and --pod exclude each other")
+        from cli.plan.upgrade.session import print_upgrade_plan  # noqa: PLC0415 - other plans need none of it
+
+        return print_upgrade_plan(args)
+    if args.images:
+        args.usage("--images requires --upgrade VERSION")
     options = _parse_options(args)
     try:
         source = get_catalog_source(args, is_live=default_to_current_context(args, "plan"))
@@ -99,6 +122,31 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write(output)
     sys.stdout.flush()
     return print_errors("plan", planning_input.list_errors())
+
+
+def _parse_version_argument(text: str) -> str:
+    """Parse a Kubernetes version.
+
+    Raises:
+        ArgumentTypeError: *text* is not a version like 1.35.
+    """
+    from cli.plan.upgrade.versions import parse_target_version  # noqa: PLC0415 - --help needs none of it
+
+    try:
+        return parse_target_version(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _parse_image_source(text: str) -> str:
+    """Parse a source of images.
+
+    Raises:
+        ArgumentTypeError: *text* is not a source.
+    """
+    if text in ("embedded", "none") or text.partition(":")[0] == "aws":
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is not aws, aws:REGION, embedded or none")
 
 
 def _read_and_plan(

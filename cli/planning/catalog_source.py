@@ -42,7 +42,7 @@ def load_catalog(
             with show_progress(f"reading the catalog from {source}"):
                 return _load_from_bucket(source, problems), problems
         if source.partition(":")[0] == ACCOUNT_SOURCE:
-            region = source.partition(":")[2] or _determine_region(cluster, hints)
+            region = source.partition(":")[2] or determine_region(cluster, hints)
             with show_progress(f"reading instance types and prices of {region} from AWS"):
                 return _load_from_account(region, cluster, now, problems), problems
     except Fault as fault:
@@ -115,7 +115,7 @@ def _load_from_account(region: str, cluster: ClusterSnapshot, now: datetime, pro
     return catalog
 
 
-def _determine_region(cluster: ClusterSnapshot, hints: Iterable[str]) -> str:
+def determine_region(cluster: ClusterSnapshot, hints: Iterable[str]) -> str:
     """Return the region of *cluster*: from its nodes, else from *hints* (ARN, endpoint), else from the environment.
 
     Raises:

@@ -56,11 +56,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "NodePool",
         "Limit of the price of its nodes in USD per hour, with volumes. Nodes that would exceed it are not launched.",
     ),
-<<<<<<< HEAD
     names.DEVICES: (
         "NodeOverlay",
         "Devices that nodes of its instance types publish, as JSON: docs/guide/dynamic-resources.md.",
-=======
+    ),
     names.IMAGE_MINIMUM_AGE: (
         "EC2NodeClass",
         "How long Joiner must know a new image before it is used, like `72h`: docs/guide/images.md.",
@@ -76,7 +75,6 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.CANARY_REJECTED: (
         "EC2NodeClass",
         "Images and hashes that are not used. Set by `joiner nodeclass reject`, or by you.",
->>>>>>> images
     ),
     names.SCHEDULE: (
         "NodePool, CapacityBuffer",

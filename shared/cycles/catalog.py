@@ -9,12 +9,8 @@ from shared.cycles.setup.decision_driver import DecisionDriver
 from shared.cycles.setup.options_from_settings import build_budget_policy, build_capacity_settings
 from shared.cycles.setup.run_cycle import CATALOG_LEASE, CycleReport, run_and_report, run_with_lease
 from shared.decide.launch.instance_types import catalog
-<<<<<<< HEAD
-from shared.decide.node_class import status, subnet_addresses
-from shared.decide.scheduling.templates.declared_devices import list_declared_kinds
-=======
 from shared.decide.node_class import canary_rollout, status, subnet_addresses
->>>>>>> images
+from shared.decide.scheduling.templates.declared_devices import list_declared_kinds
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.devices import ObservedDevices
 from shared.model.decisions.action_outcome import Outcome

@@ -57,7 +57,7 @@ def _query_node_class(
     return NodeClassAnswers(
         subnets=query(lambda: world.ec2.describe_subnets(node_class.subnet_selectors)),
         security_groups=query(lambda: world.ec2.describe_security_groups(node_class.security_group_selectors)),
-        images=query(lambda: _list_images(node_class, facts, world)) if facts is not None else None,
+        images=query(lambda: list_images(node_class, facts.version, world)) if facts is not None else None,
         capacity_reservations=query(lambda: _list_capacity_reservations(node_class, world)),
         placement_groups=query(lambda: _list_placement_groups(node_class, world)),
         findings=validate_node_class(
@@ -94,11 +94,16 @@ def _list_placement_groups(node_class: EC2NodeClass, world: World) -> tuple[Plac
     return () if group is None else (group,)
 
 
-def _list_images(
-    node_class: EC2NodeClass, facts: ControlPlaneFacts, world: World
+def list_images(
+    node_class: EC2NodeClass, kubernetes_version: str, world: World
 ) -> tuple[tuple[Image, tuple[str, ...]], ...]:
+    """Return the images that *node_class* selects for *kubernetes_version*, each with the variants that it is for.
+
+    Raises:
+        Fault: SSM parameters or images could not be read.
+    """
     variants: dict[str, list[str]] = {}
-    for parameter in list_image_parameters(node_class, facts.version):
+    for parameter in list_image_parameters(node_class, kubernetes_version):
         try:
             image_id = world.parameters.get_parameter(parameter.name)
         except NotFound:
