@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "group": "show what the clusters of a group use of their limit in USD per hour",
     "history": "show the workload history, or build it from decision records",
     "lint": "check manifests for mistakes, without a cluster",
+    "metrics": "print metrics in the Prometheus text format, or serve them as a scrape target",
     "nodeclass": "show the subnets, images and instance types that an EC2NodeClass selects",
     "pause": "pause disruption or launches for a while",
     "plan": "show where pending pods would be scheduled, and the price",
@@ -30,7 +31,7 @@ COMMANDS: Final = {
     "uninstall": "remove all nodes of Joiner from a cluster, before `cdk destroy`",
 }
 COMMAND_GROUPS: Final = {
-    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history", "group"),
+    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history", "group", "metrics"),
     "Plan": ("plan", "consolidate", "rebalance", "catalog", "nodeclass"),
     "Control": ("pause", "resume"),
     "Check": ("doctor", "audit", "lint"),

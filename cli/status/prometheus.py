@@ -1,11 +1,15 @@
 """Metrics of a fleet in the Prometheus text format, with Karpenter's metric names where they exist.
 
-For a textfile collector or a push gateway: Joiner has no endpoint for Prometheus.
+`metric_table.py` lists the metrics. `joiner status -o prometheus` and `joiner metrics` print them, and `joiner metrics
+serve` serves them to Prometheus.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Final
 
+from cli.status.metric_table import METRIC_BY_NAME, METRIC_TYPE, Metric
 from shared.decide.disruption.budgets.budget import (
     BUDGET_REASONS,
     UNLIMITED_DISRUPTIONS,
@@ -14,7 +18,7 @@ from shared.decide.disruption.budgets.budget import (
 )
 from shared.decide.launch.money.limit_prices import measure_limit_usage
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE
+from shared.model.core.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, ZONE
 from shared.model.core.resources import CPU, Resources
 from shared.model.karpenter.money_limit import CLUSTER_SCOPE, MICRO_USD, NO_CLUSTER_LIMIT, MoneyPolicy
 from shared.model.kubernetes.pod_classes import is_provisionable
@@ -23,6 +27,15 @@ from shared.state.state_node import StateNode, compute_pool_usage
 
 LabelPairs = tuple[tuple[str, str], ...]
 Sample = tuple[LabelPairs, float]
+NODE_LABEL_KEYS: Final = {
+    "arch": ARCH,
+    "capacity_type": CAPACITY_TYPE,
+    "instance_type": INSTANCE_TYPE,
+    "os": OS,
+    "region": REGION,
+    "zone": ZONE,
+}
+"""Label keys of nodes by Prometheus label, as in Karpenter."""
 
 
 def render_metrics(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUSTER_LIMIT) -> str:
@@ -34,51 +47,55 @@ def render_metrics(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUSTER_
     managed_nodes = [state_node for state_node in states if state_node.claim is not None]
     pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
     node_samples, price_samples = _collect_node_samples(cluster_state, managed_nodes)
-    families: tuple[tuple[str, str, Iterable[Sample]], ...] = (
-        ("joiner_nodes", "Nodes by NodePool, capacity type and instance type.", node_samples),
-        ("joiner_pods_pending", "Pending pods.", [((), float(pending_count))]),
-        ("joiner_usd_per_hour", "Price of the nodes in US dollars per hour.", price_samples),
-        ("karpenter_cluster_state_node_count", "Nodes and NodeClaims.", [((), float(len(states)))]),
-        (
-            "karpenter_nodepools_allowed_disruptions",
-            "Nodes that may be disrupted at the same time.",
-            _collect_allowed_disruptions(cluster, managed_nodes),
-        ),
-        ("karpenter_nodepools_limit", "spec.limits; cpu in cores.", _collect_limits(cluster)),
-        (
-            "karpenter_nodepools_usage",
-            "Resources that count against the limits; cpu in cores.",
-            _collect_usage(cluster, states),
-        ),
+    return _render_families(
+        {
+            **_collect_money_samples(cluster_state, money),
+            "joiner_invalid_objects": [((), float(len(cluster.problems)))],
+            "joiner_nodes": node_samples,
+            "joiner_pods_pending": [((), float(pending_count))],
+            "joiner_usd_per_hour": price_samples,
+            "karpenter_cluster_state_node_count": [((), float(len(states)))],
+            "karpenter_nodepools_allowed_disruptions": _collect_allowed_disruptions(cluster, managed_nodes),
+            "karpenter_nodepools_limit": _collect_limits(cluster),
+            "karpenter_nodepools_usage": _collect_usage(cluster, states),
+            "karpenter_nodes_allocatable": _collect_node_resources(states, StateNode.compute_allocatable),
+            "karpenter_nodes_total_pod_requests": _collect_node_resources(states, StateNode.sum_pod_requests),
+        }
     )
-    return "".join(_render_family(*family) for family in (*_build_money_families(cluster_state, money), *families))
 
 
-def _build_money_families(
-    cluster_state: ClusterState, money: MoneyPolicy
-) -> tuple[tuple[str, str, Iterable[Sample]], ...]:
+def render_ages(cluster: ClusterSnapshot, now: datetime) -> str:
+    """Return the metrics with the age of the snapshot and of its catalog, if there is one, at *now*."""
+    ages = {"joiner_snapshot_age_seconds": cluster.taken_at}
+    if cluster.catalog is not None and cluster.catalog.built_at is not None:
+        ages["joiner_catalog_age_seconds"] = cluster.catalog.built_at
+    return _render_families({name: [((), max(0.0, (now - at).total_seconds()))] for name, at in ages.items()})
+
+
+def _collect_money_samples(cluster_state: ClusterState, money: MoneyPolicy) -> dict[str, Iterable[Sample]]:
     """Return the limits in USD per hour and their usage; empty without such limits."""
     usages = measure_limit_usage(cluster_state, money)
     if not usages:
-        return ()
+        return {}
     labels = [(("nodepool", "" if usage.scope == CLUSTER_SCOPE else usage.scope),) for usage in usages]
-    return (
-        (
-            "joiner_limit_usd_per_hour",
-            "Limit in US dollars per hour; of the cluster without nodepool.",
-            [(key, usage.limit / MICRO_USD) for key, usage in zip(labels, usages, strict=True)],
-        ),
-        (
-            "joiner_limit_used_usd_per_hour",
-            "Price that counts against the limit, with volumes.",
-            [(key, usage.used / MICRO_USD) for key, usage in zip(labels, usages, strict=True)],
-        ),
-    )
+    return {
+        "joiner_limit_usd_per_hour": [
+            (key, usage.limit / MICRO_USD) for key, usage in zip(labels, usages, strict=True)
+        ],
+        "joiner_limit_used_usd_per_hour": [
+            (key, usage.used / MICRO_USD) for key, usage in zip(labels, usages, strict=True)
+        ],
+    }
 
 
-def _render_family(name: str, help_text: str, samples: Iterable[Sample]) -> str:
-    lines = [f"{name}{_render_labels(labels)} {value:.12g}\n" for labels, value in sorted(samples)]
-    return "".join([f"# HELP {name} {help_text}\n# TYPE {name} gauge\n", *lines])
+def _render_families(samples_by_name: Mapping[str, Iterable[Sample]]) -> str:
+    return "".join(_render_family(METRIC_BY_NAME[name], samples_by_name[name]) for name in sorted(samples_by_name))
+
+
+def _render_family(metric: Metric, samples: Iterable[Sample]) -> str:
+    lines = [f"{metric.name}{_render_labels(labels)} {value:.12g}\n" for labels, value in sorted(samples)]
+    head = f"# HELP {metric.name} {metric.help_text}\n# TYPE {metric.name} {METRIC_TYPE}\n"
+    return "".join([head, *lines])
 
 
 def _render_labels(labels: LabelPairs) -> str:
@@ -131,7 +148,29 @@ def _collect_usage(cluster: ClusterSnapshot, states: tuple[StateNode, ...]) -> I
         yield from _build_resource_samples(pool.name, compute_pool_usage(states, pool.name))
 
 
+def _collect_node_resources(
+    states: Iterable[StateNode], compute_resources: Callable[[StateNode], Resources]
+) -> Iterator[Sample]:
+    """Yield the resources of each registered node, with Karpenter's label names."""
+    for state_node in states:
+        if state_node.node is None or not state_node.is_registered():
+            continue
+        labels = {
+            "managed": "true" if state_node.claim is not None else "false",
+            "node_name": state_node.name,
+            "nodepool": state_node.pool,
+        } | {name: state_node.meta.get_label(key) for name, key in NODE_LABEL_KEYS.items()}
+        for resource_type, amount in compute_resources(state_node).amounts:
+            label_pairs = tuple(sorted((labels | {"resource_type": resource_type}).items()))
+            yield label_pairs, _convert_amount(resource_type, amount)
+
+
+def _convert_amount(resource_type: str, amount: int) -> float:
+    """Return cpu in cores; other resources unchanged."""
+    return amount / 1000 if resource_type == CPU else float(amount)
+
+
 def _build_resource_samples(pool: str, resources: Resources | None) -> Iterator[Sample]:
     amounts: Mapping[str, int] = dict(resources.amounts) if resources is not None else {}
     for name, amount in amounts.items():
-        yield (("nodepool", pool), ("resource_type", name)), amount / 1000 if name == CPU else float(amount)
+        yield (("nodepool", pool), ("resource_type", name)), _convert_amount(name, amount)

@@ -36,6 +36,7 @@ LIVE: Final = {
 """Commands that read a cluster, and the other flags they need."""
 SILENT: Final = {
     "completion": "it prints a script",
+    "metrics": "it prints the text format of Prometheus, or serves it until it is stopped",
     "playground": "it has commands of its own, and goes on until it is stopped",
     "ui": "it serves a page until it is stopped",
 }

@@ -6,11 +6,9 @@ from typing import Final
 
 import pytest
 
-from cli.status.prometheus import render_metrics
+from cli.status.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from infra.monitoring.queries import FIRST_QUERIES
 from shared.report.metrics.emf import ALL_METRICS
-from shared.state.cluster_state import ClusterState
-from tests.support.catalogues import make_cluster_snapshot
 
 PAGE: Final = Path("docs/guide/metrics.md").read_text()
 OURS: Final = re.compile(r"`([A-Z][A-Za-z0-9]+)`")
@@ -34,9 +32,18 @@ def test_karpenter_metrics_without_equivalent_name_an_alternative(row: list[str]
     assert set(OURS.findall(row[2])) <= LAMBDA_AND_SQS
 
 
-def test_metrics_page_lists_every_prometheus_metric_family() -> None:
-    families = re.findall(r"# TYPE (\w+)", render_metrics(ClusterState(make_cluster_snapshot())))
-    assert [name for name in families if f"`{name}`" not in PAGE] == []
+def test_prometheus_page_has_exactly_the_metric_table() -> None:
+    page = Path("docs/guide/prometheus.md").read_text()
+    rows = re.findall(r"^\| `((?:joiner|karpenter)_\w+)` \| (\w+) \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
+    assert rows == [
+        (metric.name, METRIC_TYPE, metric.unit, ", ".join(f"`{label}`" for label in metric.labels) or "\N{EN DASH}")
+        for metric in METRICS
+    ]
+
+
+def test_metrics_page_links_metrics_of_prometheus_that_exist() -> None:
+    names = {name for row in list_metric_rows() for name in re.findall(r"`(joiner_\w+)`", row[2])}
+    assert names <= set(METRIC_BY_NAME)
 
 
 def test_log_fields_on_the_metrics_page_are_queried_by_the_dashboard() -> None:

@@ -36,7 +36,8 @@ def test_prometheus_output_uses_karpenter_metric_names() -> None:
         make_pod("waits"), types=(kind,), nodes=(managed_node,), node_claims=(node_claim,), node_pools=(node_pool,)
     )
     metric_lines = render_metrics(ClusterState(snapshot)).splitlines()
-    assert [line for line in metric_lines if not line.startswith("#")] == [
+    assert [line for line in metric_lines if not line.startswith(("#", "karpenter_nodes_"))] == [
+        "joiner_invalid_objects 0",
         'joiner_nodes{capacity_type="on-demand",instance_type="m.04",nodepool="default"} 1',
         "joiner_pods_pending 1",
         'joiner_usd_per_hour{capacity_type="on-demand",instance_type="m.04",nodepool="default"} 0.25',
@@ -54,7 +55,7 @@ def test_prometheus_output_uses_karpenter_metric_names() -> None:
     assert (
         sum(line.startswith("# TYPE ") for line in metric_lines)
         == sum(line.startswith("# HELP ") for line in metric_lines)
-        == 7
+        == 10
     )
 
 

@@ -1,0 +1,1 @@
+"""`joiner metrics`: metrics of a cluster for Prometheus."""
