@@ -10,7 +10,7 @@ import msgspec
 
 from cli.inputs.environment import read_environment_settings
 from cli.planning.cluster_source import PlanningInputReader, default_to_current_context
-from cli.status.prometheus import render_ages, render_metrics
+from cli.status.prometheus.text_format import render_ages, render_metrics
 from cli.terminal.errors import InputError
 from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.model.cluster import ClusterSnapshot

@@ -14,7 +14,7 @@ from cli.planning.table import TableOptions
 from cli.status.node_rows import NodeRow, build_node_rows, filter_node_rows, sort_node_rows
 from cli.status.order import SORT_BY_KEY
 from cli.status.page import build_status_document, render_status
-from cli.status.prometheus import render_metrics
+from cli.status.prometheus.text_format import render_metrics
 from cli.status.summary import build_fleet_status
 from cli.status.top_page import build_top_document, render_top
 from cli.terminal.errors import InputError

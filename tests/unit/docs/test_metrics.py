@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from cli.status.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
+from cli.status.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from infra.monitoring.queries import FIRST_QUERIES
 from shared.report.metrics.emf import ALL_METRICS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
-from cli.status.prometheus import render_metrics
+from cli.status.prometheus.text_format import render_metrics
 from shared.model.core.resources import parse_resources
 from shared.model.karpenter.money_limit import MoneyPolicy
 from shared.model.karpenter.node_pool import DisruptionBudget

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from cli.status.metric_table import METRIC_BY_NAME, METRIC_TYPE, Metric
+from cli.status.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, Metric
 from shared.decide.disruption.budgets.budget import (
     BUDGET_REASONS,
     UNLIMITED_DISRUPTIONS,

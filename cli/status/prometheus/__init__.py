@@ -1,0 +1,1 @@
+"""Metrics of the cluster in the text format of Prometheus."""
