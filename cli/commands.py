@@ -32,11 +32,20 @@ COMMANDS: Final = {
     "uninstall": "remove all nodes of Joiner from a cluster, before `cdk destroy`",
 }
 COMMAND_GROUPS: Final = {
-<<<<<<< HEAD
-    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history", "group", "metrics"),
-=======
-    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history", "group", "hub"),
->>>>>>> integ
+    "Inspect": (
+        "status",
+        "top",
+        "ui",
+        "cost",
+        "explain",
+        "drift",
+        "report",
+        "replay",
+        "history",
+        "group",
+        "hub",
+        "metrics",
+    ),
     "Plan": ("plan", "consolidate", "rebalance", "catalog", "nodeclass"),
     "Control": ("pause", "resume"),
     "Check": ("doctor", "audit", "lint"),
