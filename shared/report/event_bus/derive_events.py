@@ -1,7 +1,8 @@
 """The events of a journal entry: a pure function of the entry, so that the same entry always gives the same events.
 
 An event about a change, such as a launch, has an id of its object. An event about a state that lasts, such as pods that
-cannot be scheduled, has an id of its objects and the hour: it is reported again every hour.
+cannot be scheduled, has an id of its objects and the hour: it is reported again every hour. Its key stays the same.
+An interruption has the hour too: AWS can announce maintenance, or a risk of interruption, again.
 """
 
 from collections import defaultdict
@@ -29,8 +30,8 @@ from shared.report.journal.journal import LAUNCHED_VERDICT, DecisionNote, Journa
 BREAKER_VERDICT: Final = "LaunchBreakerOpen"
 """Verdict of the note about a NodePool whose launches are delayed."""
 LIMIT_VERDICT: Final = "LimitExceeded"
-NOT_REACHED_VERDICT: Final = "NotReached"
-"""Verdict on a pod that was not planned yet."""
+NORMAL_VERDICTS: Final = frozenset(("GangIncomplete", "NotReached", "OptedOut"))
+"""Verdicts on pods that wait, for the rest of their gang or the next run, or that Joiner ignores: not blocked."""
 INTERRUPTION_REASONS: Final = frozenset(
     {
         "CapacityReservationInstanceInterrupted",
@@ -69,14 +70,27 @@ class _DetailBuilder:
         self._hour = f"{entry.at:%Y-%m-%dT%H}"
         self._common = {"cluster": cluster, "function": entry.function, "journal_key": journal_key}
 
-    def build(self, struct: Callable[..., DetailT], *identity: str, **fields: Any) -> DetailT:  # noqa: ANN401 - fields
-        """Return the detail of a change that *identity* identifies."""
-        text = "\n".join((self._cluster, getattr(struct, "__name__", ""), *identity))
-        return struct(id=sha256(text.encode()).hexdigest()[:32], **self._common, **fields)
+    def build(
+        self,
+        struct: Callable[..., DetailT],
+        subject: tuple[str, ...],
+        *occurrence: str,
+        **fields: Any,  # noqa: ANN401 - the fields of the struct
+    ) -> DetailT:
+        """Return the detail of a change of *subject*; *occurrence* distinguishes several changes of it."""
+        kind = (self._cluster, getattr(struct, "__name__", ""))
+        identity, key = _hash_texts(*kind, *subject, *occurrence), _hash_texts(*kind, *subject)
+        return struct(id=identity, key=key, **self._common, **fields)
 
-    def build_hourly(self, struct: Callable[..., DetailT], *identity: str, **fields: Any) -> DetailT:  # noqa: ANN401
-        """Return the detail of a state that lasts: its id changes every hour."""
-        return self.build(struct, self._hour, *identity, **fields)
+    def build_hourly(
+        self,
+        struct: Callable[..., DetailT],
+        subject: tuple[str, ...],
+        *occurrence: str,
+        **fields: Any,  # noqa: ANN401 - the fields of the struct
+    ) -> DetailT:
+        """Return the detail of something that lasts or is announced again: its id changes every hour."""
+        return self.build(struct, subject, self._hour, *occurrence, **fields)
 
 
 def _derive_launches(entry: JournalEntry, builder: _DetailBuilder) -> Iterator[NodeLaunched]:
@@ -90,7 +104,7 @@ def _derive_launches(entry: JournalEntry, builder: _DetailBuilder) -> Iterator[N
         if (note.kind, note.verdict) == ("NodeClaim", LAUNCHED_VERDICT) and INSTANCE_TYPE in labels:
             yield builder.build(
                 NodeLaunched,
-                note.name,
+                (note.name,),
                 node_claim=note.name,
                 node_pool=labels.get(NODEPOOL, ""),
                 instance_type=labels[INSTANCE_TYPE],
@@ -111,9 +125,9 @@ def _derive_interruptions(entry: JournalEntry, builder: _DetailBuilder) -> Itera
         if event.kind != "NodeClaim":
             continue
         has_node = next_event is not None and (next_event.kind, next_event.reason) == ("Node", event.reason)
-        yield builder.build(
+        yield builder.build_hourly(
             NodeInterrupted,
-            event.name,
+            (event.name,),
             event.reason,
             node_claim=event.name,
             node=next_event.name if next_event is not None and has_node else "",
@@ -130,7 +144,7 @@ def _derive_disruptions(entry: JournalEntry, builder: _DetailBuilder) -> Iterato
         nodes = [name for kind, _, name in (link.partition("/") for link in note.links) if kind == "Node"]
         yield builder.build(
             NodeDisrupted,
-            note.name,
+            (note.name,),
             phase,
             command=note.name,
             phase=phase,
@@ -151,8 +165,7 @@ def _derive_blocked_pods(entry: JournalEntry, builder: _DetailBuilder) -> Iterat
         names = [note.name.partition("/")[2] for note in notes]
         yield builder.build_hourly(
             PodsBlocked,
-            namespace,
-            reason,
+            (namespace, reason),
             *names,
             namespace=namespace,
             pods=_shorten(names),
@@ -166,7 +179,7 @@ def _derive_breaker_trips(entry: JournalEntry, builder: _DetailBuilder) -> Itera
     for note in entry.notes:
         if (note.kind, note.verdict) == ("NodePool", BREAKER_VERDICT):
             yield builder.build_hourly(
-                LaunchBreakerOpened, note.name, node_pool=note.name, message=_truncate(note.reason)
+                LaunchBreakerOpened, (note.name,), node_pool=note.name, message=_truncate(note.reason)
             )
 
 
@@ -178,6 +191,7 @@ def _derive_limits(entry: JournalEntry, builder: _DetailBuilder) -> Iterator[Lim
     if notes:
         yield builder.build_hourly(
             LimitReached,
+            (),
             pods=_shorten(note.name for note in notes),
             pod_count=len(notes),
             message=_truncate(notes[0].reason),
@@ -185,10 +199,14 @@ def _derive_limits(entry: JournalEntry, builder: _DetailBuilder) -> Iterator[Lim
 
 
 def _list_blocked(notes: Iterable[DecisionNote]) -> Iterator[DecisionNote]:
-    """Yield the notes about pods that got no node: the verdicts on other pods name a node or a NodeClaim."""
+    """Yield the notes about pods that can get no node: the verdicts on placed pods name a node or a NodeClaim."""
     for note in notes:
-        if note.kind == "Pod" and "/" not in note.verdict and note.verdict != NOT_REACHED_VERDICT:
+        if note.kind == "Pod" and "/" not in note.verdict and note.verdict not in NORMAL_VERDICTS:
             yield note
+
+
+def _hash_texts(*texts: str) -> str:
+    return sha256("\n".join(texts).encode()).hexdigest()[:32]
 
 
 def _shorten(names: Iterable[str]) -> tuple[str, ...]:

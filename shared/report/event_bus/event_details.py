@@ -27,6 +27,9 @@ class EventDetail(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     id: EventId
     """Identifies what happened. If an event is delivered twice, both deliveries have the same id."""
+    key: EventId
+    """The same for all events of one detail-type about the same subject: the NodeClaim or NodePool, the command of a
+    disruption, the namespace and the reason of blocked pods, or for limits the cluster. Use it to group alerts."""
     cluster: str
     """Name of the EKS cluster."""
     function: str
@@ -87,7 +90,10 @@ class NodeDisrupted(EventDetail, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodsBlocked(EventDetail, frozen=True, kw_only=True, rename="camel"):
-    """Pods of one namespace cannot be scheduled, and Joiner cannot launch a node for them, all for the same reason."""
+    """Pods of one namespace cannot be scheduled, and Joiner cannot launch a node for them, all for the same reason.
+
+    Pods that Joiner ignores, and pods whose gang is incomplete, are not blocked.
+    """
 
     namespace: str
     """Namespace of the pods."""

@@ -2,10 +2,11 @@
 
 Nothing here can fail or delay a cycle for long: each request is one attempt; after a failure no request is made for
 `RETRY_DELAY`. Events that were not accepted are sent with a later cycle of the container: at least once while the
-container lives, with the same id. The journal has all events, also those that were lost.
+container lives, with the same id. A single event that EventBridge refuses does not hold up the others: it goes to the
+end of the queue, and is dropped after `MAX_REFUSED_AGE`. The journal has all events, also those that were lost.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -29,8 +30,10 @@ MAX_WAITING_EVENTS: Final = 2000
 MIN_TIME_LEFT: Final = timedelta(seconds=20)
 """Longer than the timeouts of one request: with less time left, the events wait for the next cycle."""
 RETRY_DELAY: Final = timedelta(minutes=1)
+MAX_REFUSED_AGE: Final = timedelta(hours=1)
+"""An older event that EventBridge refuses, while it accepts requests, is dropped."""
 SENT_ID_TTL: Final = timedelta(hours=1)
-"""How long a container remembers which events it sent."""
+"""How long a container remembers which events it sent: what can be derived again after an hour has another id then."""
 _TIME_BYTES: Final = 14
 _MEMORY_KEY: Final = "event bus"
 
@@ -39,7 +42,7 @@ class EventMemory(msgspec.Struct, kw_only=True):
     """What a container remembers about its events."""
 
     waiting: list[BusEvent] = []
-    """Events that are not sent yet, oldest first."""
+    """Events that are not sent yet, oldest first; after them those that EventBridge refused."""
     sent_at: dict[str, datetime] = {}
     """When events were sent, by id."""
     retry_at: datetime | None = None
@@ -89,7 +92,7 @@ def _get_memory(world: World) -> EventMemory:
 
 
 def _add_events(memory: EventMemory, entry: JournalEntry, world: World) -> None:
-    """Let the events of *entry* wait, except those that this container sent in the last hour."""
+    """Let the events of *entry* wait, except those that this container sent already."""
     now = world.clock()
     memory.sent_at = {key: at for key, at in memory.sent_at.items() if now - at < SENT_ID_TTL}
     known_ids = {*memory.sent_at, *(event.event_id for event in memory.waiting)}
@@ -111,21 +114,36 @@ def _build_event(detail: EventDetail, at: datetime) -> BusEvent:
 
 
 def _send_waiting_events(memory: EventMemory, bus: EventBus, world: World) -> None:
+    """Send what waits, until a request fails or all its events are refused."""
+    now = world.clock()
     events, later_events = memory.waiting[:MAX_EVENTS_PER_CYCLE], memory.waiting[MAX_EVENTS_PER_CYCLE:]
     unsent: list[BusEvent] = []
-    error = ""
+    refused_events: list[BusEvent] = []
+    first_error, is_stopped = "", False
     for batch in split_events(events):
-        refused: Sequence[int] = range(len(batch))
-        if not error:
-            try:
-                refused, error = bus.put(batch)
-            except Fault as fault:
-                error = f"{type(fault).__name__}: {fault}"
-        unsent += [batch[index] for index in refused]
-        memory.sent_at |= dict.fromkeys(
-            (event.event_id for index, event in enumerate(batch) if index not in set(refused)), world.clock()
-        )
-    memory.waiting = unsent + later_events
-    memory.retry_at = world.clock() + RETRY_DELAY if error else None
-    if error:
-        log("WARNING", "events not sent yet", world, {"events": len(unsent), "error": error})
+        if is_stopped:
+            unsent += batch
+            continue
+        try:
+            refused, error = bus.put(batch)
+        except Fault as fault:
+            refused, error = (), f"{type(fault).__name__}: {fault}"
+            unsent += batch
+            is_stopped = True
+        else:
+            is_stopped = len(refused) == len(batch)
+            refused_events += [batch[index] for index in refused]
+            accepted_ids = (event.event_id for index, event in enumerate(batch) if index not in set(refused))
+            memory.sent_at |= dict.fromkeys(accepted_ids, now)
+        first_error = first_error or error
+    repeated_events = [event for event in refused_events if now - event.at < MAX_REFUSED_AGE]
+    memory.waiting = unsent + later_events + repeated_events
+    memory.retry_at = now + RETRY_DELAY if first_error else None
+    _log_failures(world, first_error, len(unsent) + len(repeated_events), len(refused_events) - len(repeated_events))
+
+
+def _log_failures(world: World, error: str, unsent_count: int, dropped_count: int) -> None:
+    if unsent_count:
+        log("WARNING", "events not sent yet", world, {"events": unsent_count, "error": error})
+    if dropped_count:
+        log("WARNING", "events dropped", world, {"events": dropped_count, "error": error})

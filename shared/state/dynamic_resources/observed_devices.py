@@ -1,7 +1,7 @@
 """What nodes of an instance type and NodePool publish, so that it is known before the next node of the kind exists.
 
 The node with the most devices represents its kind. Attributes with different values on different nodes, such as serial
-numbers, are left out: a new node has compared_lists. What is observed is stored in the catalog, and outlives the nodes.
+numbers, are left out: a new node has other values. What is observed is stored in the catalog, and outlives the nodes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,8 +22,11 @@ PUBLISH_TIMEOUT: Final = timedelta(minutes=10)
 OBSERVATION_TTL: Final = timedelta(days=60)
 EMPTY_OBSERVATION_TTL: Final = timedelta(hours=24)
 """After this time, a node is launched again for devices that the last node of the kind did not publish."""
-_UNIQUE_ATTRIBUTES: Final = frozenset(("uuid", "serial", "serialNumber", "pciBusID", "pcieRoot"))
-"""Names, without domain, of attributes that identify one device: never assumed of a new node."""
+_UNIQUE_ATTRIBUTES: Final = frozenset(("uuid", "serial", "serialNumber", "pciBusID"))
+"""Names, without domain, of attributes that identify one device: never assumed of a new node.
+
+`resource.kubernetes.io/pcieRoot` is not one of them: constraints compare it, to align devices of one node.
+"""
 
 NodeKind: TypeAlias = tuple[str, str]
 """Instance type and NodePool."""

@@ -52,10 +52,11 @@ class PodClaims:
         queued_pods = [pod for pod in queue if pod.spec.resource_claims] if self.is_enabled else []
         self._is_pending_by_pod = {pod.name: not pod.node_name for pod in queued_pods}
         self._pending_claims = frozenset(
-            f"{pod.meta.namespace}/{pod_claim.claim}"
+            f"{pod.meta.namespace}/{claim_name}"
             for pod in queued_pods
             for pod_claim in pod.spec.resource_claims
-            if pod_claim.claim and not pod.node_name
+            for claim_name in (pod_claim.claim or dict(pod.claim_names).get(pod_claim.name, ""),)
+            if claim_name and not pod.node_name
         )
         active_pods = {pod.name for pod in cluster.pods} if queued_pods else set[str]()
         self._staying_consumers = {

@@ -26,13 +26,18 @@ def measure_sweep(world: ScaleWorld) -> tuple[Measure, ...]:
     seconds = 0.0
     for _ in range(MAX_SWEEP_INVOCATIONS):
         seconds += get_seconds(world.invoke("disrupt"))
-        cursor = world.table.read(CURSOR_KIND, CURSOR_NAME)
-        if cursor is None or not cursor.body:
+        if not has_cursor(world):
             break
     return (
         Measure(name="invocations", value=len(world.invocations)),
         Measure(name="all nodes evaluated after", value=seconds, unit="s", goal=60, kind="seconds"),
     )
+
+
+def has_cursor(world: ScaleWorld) -> bool:
+    """Return whether the last run of disrupt has stored where the next one continues."""
+    cursor = world.table.read(CURSOR_KIND, CURSOR_NAME)
+    return cursor is not None and bool(cursor.body)
 
 
 def measure_drift(world: ScaleWorld) -> tuple[Measure, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.benchmarks.scale.container import Call
+from tests.benchmarks.scale.disruption_scenarios import MAX_SWEEP_INVOCATIONS, has_cursor
 from tests.benchmarks.scale.results import Measure
 from tests.benchmarks.scale.scale_world import MeteredInvocation, ScaleWorld, get_seconds
 from tests.benchmarks.scale.seeding import PODS_PER_NODE, build_pod, list_replica_sets
@@ -25,9 +26,13 @@ def measure_cold_snapshot(world: ScaleWorld) -> tuple[Measure, ...]:
 
 
 def measure_quiet_tick(world: ScaleWorld) -> tuple[Measure, ...]:
-    """Run each function again after another writer has written an unrelated object."""
+    """Run each function again after a full sweep, and after another writer has written an unrelated object."""
     for function in CYCLE_FUNCTIONS:
         world.invoke(function)
+    for _ in range(MAX_SWEEP_INVOCATIONS):
+        if not has_cursor(world):
+            break
+        world.invoke("disrupt")
     world.invocations.clear()
     world.cluster.api.create("configmaps", {"metadata": {"name": "other"}}, "default")
     measures: list[Measure] = []

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
@@ -15,6 +17,7 @@ from shared.errors import Throttled
 from shared.ports.messaging import BusEvent
 from shared.report.event_bus.derive_events import derive_events
 from shared.report.event_bus.event_details import DETAIL_TYPE_NAMES, DETAIL_TYPES
+from shared.report.journal.journal import DecisionNote, JournalEntry
 from sim.fault_tap import Killed, PortCall
 from sim.lambda_runtime.event_pattern import check_pattern, matches_pattern
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
@@ -94,15 +97,63 @@ def test_example_rule_matches_events_and_its_messages_are_json(path: Path) -> No
     template = read_template(path)
     [rule] = [resource for resource in template["Resources"].values() if resource["Type"] == "AWS::Events::Rule"]
     pattern = check_pattern(rule["Properties"]["EventPattern"])
-    assert set(pattern["detail-type"]) <= DETAIL_TYPES.keys()
+    detail_types = {name for part in pattern.get("$or", [pattern]) for name in part["detail-type"]}
+    assert detail_types <= DETAIL_TYPES.keys()
     matches = [event for event in list_envelopes(run_with_bus()) if matches_pattern(pattern, event)]
-    assert {event["detail-type"] for event in matches} == set(pattern["detail-type"])
+    assert {event["detail-type"] for event in matches} == detail_types
     [target] = rule["Properties"]["Targets"]
     for event in matches:
         text = json.dumps(transform_input(target["InputTransformer"], event), ensure_ascii=False)
         assert json.dumps(event["detail"]["message"], ensure_ascii=False) in text
         assert event["detail-type"] in text
     assert not matches_pattern(pattern, {"source": "aws.ec2", "detail-type": "Pods Blocked"})
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_rule_sends_one_message_if_a_limit_blocks_pods(path: Path) -> None:
+    pattern, _ = read_rule(path)
+    events = [event for event in list_envelopes(run_with_bus()) if is_about_limit(event)]
+    assert {event["detail-type"] for event in events} == {"Pods Blocked", "Limit Reached"}
+    assert len({event["detail-type"] for event in events if matches_pattern(pattern, event)}) == 1
+
+
+def is_about_limit(event: dict[str, Any]) -> bool:
+    return bool(event["detail-type"] == "Limit Reached") or bool(event["detail"].get("reason") == "LimitExceeded")
+
+
+def test_pagerduty_opens_one_incident_while_pods_are_blocked_for_hours() -> None:
+    _, transformer = read_rule(ROOT / "examples" / "events" / "pagerduty.yaml")
+    [template_event, *_] = [event for event in list_envelopes(run_with_bus()) if event["detail-type"] == "Pods Blocked"]
+    started_at = run_with_bus().entries[0].at
+    ids, incidents = set(), set()
+    for hour in range(24):
+        notes = tuple(
+            DecisionNote(kind="Pod", name=f"shop/cart-{number}", verdict="NoInstanceTypeFits", reason="too large")
+            for number in range(hour + 1)
+        )
+        at = started_at + timedelta(hours=hour)
+        entry = JournalEntry(function="provision", trigger="schedule", at=at, cluster="", notes=notes)
+        [detail] = derive_events(entry, cluster="demo", journal_key="")
+        ids.add(detail.id)
+        event = template_event | {"detail": json.loads(msgspec.json.encode(detail))}
+        incidents.add(transform_input(transformer, event)["dedup_key"])
+    assert (len(ids), len(incidents)) == (24, 1)
+
+
+def test_test_event_matches_its_schema_and_every_example_rule() -> None:
+    [entry] = json.loads((ROOT / "examples" / "events" / "test-event.json").read_text())
+    event = {"source": entry["Source"], "detail-type": entry["DetailType"], "detail": json.loads(entry["Detail"])}
+    schema = json.loads((ROOT / "docs/reference/event-schemas" / build_schema_name(event["detail-type"])).read_text())
+    Draft202012Validator(schema).validate(event["detail"])
+    assert all(matches_pattern(read_rule(path)[0], event) for path in EXAMPLES)
+
+
+def read_rule(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the event pattern and the input transformer of the rule of a template."""
+    resources = read_template(path)["Resources"].values()
+    [rule] = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::Events::Rule"]
+    check_pattern(rule["EventPattern"])
+    return rule["EventPattern"], rule["Targets"][0]["InputTransformer"]
 
 
 def read_template(path: Path) -> dict[str, Any]:

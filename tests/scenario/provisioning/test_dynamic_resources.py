@@ -122,7 +122,7 @@ def test_without_the_setting_pods_with_claims_get_an_event() -> None:
     world.apply([make_claiming_deployment(1), make_pod("plain")])
     world.advance_seconds(120)
     assert list_types(world) == ["m5.xlarge"]
-    assert any("dynamic resource allocation is not supported" in event for event in world.list_events())
+    assert any("only with dynamic-resource-allocation: on" in event for event in world.list_events())
 
 
 def test_consolidation_moves_a_pod_only_to_a_node_with_free_devices() -> None:

@@ -13,7 +13,7 @@ from shared.model.core.labels import NODEPOOL, is_restricted
 from shared.model.decisions.placement import Unschedulable, UnschedulableReason
 from shared.model.karpenter.spot_share import WORKLOAD_UNITS, find_share_problem
 from shared.model.kubernetes.pod import Pod, PodSpec, SpreadConstraint, build_strict_requirements
-from shared.state.dynamic_resources.pod_claims import PodClaims
+from shared.state.dynamic_resources.pod_claims import SETTING, PodClaims
 
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _MAX_CHARS_IN_MESSAGE: Final = 40
@@ -32,7 +32,7 @@ def _find_pod_error(pod: Pod, volumes: VolumeTopology, claims: PodClaims) -> tup
     spec = pod.spec
     if spec.has_resource_claims:
         if not claims.is_enabled:
-            return "ResourceClaimsIgnored", "spec.resourceClaims: dynamic resource allocation is not supported"
+            return "ResourceClaimsIgnored", f"spec.resourceClaims: Joiner plans claims only with {SETTING}: on"
         claim_error = claims.find_error(pod)
         if claim_error:
             return "ResourceClaimNotUsable", claim_error

@@ -121,7 +121,7 @@ def test_claims_are_planned_only_with_the_setting(
     }
     monkeypatch.setenv("FEATURE_GATES", "NodeOverlay=true")
     _, off = run_plan(tmp_path, capsys, overlay, template, device_class, pod)
-    assert "dynamic resource allocation is not supported" in json.dumps(off["unschedulable"])
+    assert "only with dynamic-resource-allocation: on" in json.dumps(off["unschedulable"])
     monkeypatch.setenv("JOINER_DYNAMIC_RESOURCE_ALLOCATION", "on")
     _, on = run_plan(tmp_path, capsys, overlay, template, device_class, pod)
     assert [node["cheapest"]["instanceType"] for node in on["newNodes"]] == ["m.02"]

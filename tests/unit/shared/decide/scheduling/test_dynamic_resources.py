@@ -170,6 +170,17 @@ def test_claim_of_a_pending_pod_leaves_its_device_free_for_the_pod() -> None:
     assert locate_pods(solve(cluster)) == {"x": "n1"}
 
 
+def test_generated_claim_of_a_pending_pod_that_is_not_reserved_leaves_its_device_free() -> None:
+    claim = make_claim("x-gpu", on="n1", devices=("gpu-0",))
+    pod = make_claiming_pod("x", claim_names=(("gpu", "x-gpu"),))
+    cluster = replace(
+        make_device_cluster(pod, nodes=(make_gpu_node("n1"),), observed=TWO_GPUS),
+        resource_claims=(claim,),
+        resource_slices=(make_slice("n1", make_devices(1).devices),),
+    )
+    assert locate_pods(solve(cluster)) == {"x": "n1"}
+
+
 @pytest.mark.parametrize(("minutes", "location"), [(5, "n1"), (11, "default")])
 def test_node_counts_with_its_expected_devices_until_its_drivers_had_time(minutes: int, location: str) -> None:
     node, claim = attach_claim(make_gpu_node("n1"))
@@ -255,14 +266,14 @@ def test_constraint_across_requests_selects_the_instance_type() -> None:
     assert node.instance_types == ("m.16",)
 
 
-def test_without_the_setting_the_pod_gets_the_message_of_before_and_others_the_same_plan() -> None:
+def test_without_the_setting_the_pod_gets_a_message_that_names_it_and_others_the_same_plan() -> None:
     pods = (make_claiming_pod("x"), make_pod("y"))
     off = replace(make_device_cluster(*pods, observed=TWO_GPUS), has_dynamic_resources=False)
     plain = make_cluster_snapshot(make_pod("x", has_resource_claims=True), make_pod("y"))
     assert solve(off) == solve(plain)
     [failure] = solve(off).unschedulable
     assert failure.reason == "ResourceClaimsIgnored"
-    assert failure.message == "spec.resourceClaims: dynamic resource allocation is not supported"
+    assert failure.message == "spec.resourceClaims: Joiner plans claims only with dynamic-resource-allocation: on"
 
 
 def test_declared_devices_are_used_until_nodes_publish() -> None:

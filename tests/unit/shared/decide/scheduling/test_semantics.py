@@ -97,7 +97,7 @@ def test_daemon_set_with_resource_claims_is_not_counted_as_overhead() -> None:
 
 def test_pod_with_resource_claims_gets_a_message_that_dra_is_not_supported() -> None:
     [failure] = solve(make_cluster_snapshot(make_pod("x", has_resource_claims=True))).unschedulable
-    assert failure.message == "spec.resourceClaims: dynamic resource allocation is not supported"
+    assert failure.message == "spec.resourceClaims: Joiner plans claims only with dynamic-resource-allocation: on"
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,46 @@ def test_blocked_pods_are_grouped_by_namespace_and_reason() -> None:
     assert len(blocked[2].message) == MAX_MESSAGE_CHARS
 
 
+@pytest.mark.parametrize("verdict", ["GangIncomplete", "NotReached", "OptedOut"])
+def test_pods_that_wait_or_that_joiner_ignores_are_not_blocked(verdict: str) -> None:
+    assert derive(make_entry(make_blocked_note("shop/cart", verdict))) == ()
+
+
+def test_pods_of_a_gang_that_does_not_fit_are_blocked_whatever_the_cause() -> None:
+    [event] = derive(make_entry(make_blocked_note("shop/train", "GangNotPlaced", "shop/train does not fit: limits")))
+    assert isinstance(event, PodsBlocked)
+    assert (event.reason, event.message) == ("GangNotPlaced", "shop/train does not fit: limits")
+
+
+def test_key_stays_the_same_while_pods_and_hours_change() -> None:
+    def derive_blocked(*names: str, at: datetime = NOW, reason: str = "NoInstanceTypeFits") -> EventDetail:
+        [event] = derive(make_entry(*(make_blocked_note(name, reason) for name in names), at=at))
+        return event
+
+    first = derive_blocked("shop/a")
+    later = (derive_blocked("shop/a", "shop/b"), derive_blocked("shop/a", at=NOW + timedelta(hours=1)))
+    assert {event.key for event in later} == {first.key}
+    assert len({event.id for event in (first, *later)}) == 3
+    other_events = (derive_blocked("data/a"), derive_blocked("shop/a", reason="TaintNotTolerated"))
+    assert len({event.key for event in (first, *other_events)}) == 3
+
+
+def test_phases_of_a_command_have_one_key() -> None:
+    events = derive(make_entry(COMMAND, replace(COMMAND, verdict="DONE")))
+    assert (len({event.id for event in events}), len({event.key for event in events})) == (2, 1)
+
+
+def test_interruption_that_is_announced_again_after_an_hour_has_another_id() -> None:
+    def derive_interruption(minutes: int) -> EventDetail:
+        results = (make_event_result("NodeClaim", "default-a", "SpotRebalanceRecommendation"),)
+        [event] = derive(make_entry(results=results, at=NOW + timedelta(minutes=minutes)))
+        return event
+
+    first, repeated, later = (derive_interruption(minutes) for minutes in (0, 20, 70))
+    assert first.id == repeated.id != later.id
+    assert first.key == later.key
+
+
 def test_limit_gives_one_event_for_all_pods() -> None:
     events = derive(make_entry(*(make_blocked_note(f"{name}/a", "LimitExceeded") for name in "ab")))
     [limit] = [event for event in events if isinstance(event, LimitReached)]

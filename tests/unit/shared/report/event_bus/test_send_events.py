@@ -13,10 +13,12 @@ from shared.ports.world import World
 from shared.report.event_bus.send_events import (
     MAX_EVENTS_PER_CYCLE,
     MAX_EVENTS_PER_REQUEST,
+    MAX_REFUSED_AGE,
     MAX_REQUEST_BYTES,
     MAX_WAITING_EVENTS,
     MIN_TIME_LEFT,
     RETRY_DELAY,
+    EventMemory,
     count_entry_bytes,
     send_entry_events,
     split_events,
@@ -94,6 +96,64 @@ def test_refused_events_are_sent_again_after_a_delay_with_the_same_id() -> None:
     clock[0] += RETRY_DELAY
     send_entry_events(make_entry(), world)
     assert (len(bus.events), len({event.event_id for event in bus.events})) == (3, 3)
+
+
+class PickyBus(MemoryEventBus):
+    """A bus that always refuses events of some namespaces."""
+
+    def __init__(self, *refused_namespaces: str) -> None:
+        """Start without events."""
+        super().__init__()
+        self.refused_namespaces = refused_namespaces
+
+    def put(self, events: Sequence[BusEvent]) -> tuple[tuple[int, ...], str]:
+        """Accept the other events."""
+        refused = tuple(number for number, event in enumerate(events) if self._is_refused(event))
+        accepted = [event for event in events if not self._is_refused(event)]
+        if accepted:
+            super().put(accepted)
+        return refused, "MalformedDetail: no" if refused else ""
+
+    def _is_refused(self, event: BusEvent) -> bool:
+        return any(f'"namespace":"{namespace}"' in event.detail for namespace in self.refused_namespaces)
+
+
+def test_event_that_is_always_refused_does_not_hold_up_others_and_is_dropped_after_an_hour() -> None:
+    bus = PickyBus("n00")
+    world, clock = build_world(bus)
+    send_entry_events(make_entry(*(f"n{number:02}" for number in range(25))), world)
+    assert len(bus.events) == 24
+    clock[0] += MAX_REFUSED_AGE - timedelta(minutes=1)
+    send_entry_events(make_entry(), world)
+    memory = (world.memory or {})["event bus"]
+    assert isinstance(memory, EventMemory)
+    assert len(memory.waiting) == 1
+    clock[0] += RETRY_DELAY
+    send_entry_events(make_entry(), world)
+    assert (memory.waiting, len(bus.events)) == ([], 24)
+
+
+def test_refused_events_go_behind_the_others() -> None:
+    bus = PickyBus(*(f"n{number:02}" for number in range(MAX_EVENTS_PER_REQUEST)))
+    world, clock = build_world(bus)
+    send_entry_events(make_entry(*(f"n{number:02}" for number in range(15))), world)
+    assert bus.events == []
+    clock[0] += RETRY_DELAY
+    send_entry_events(make_entry(), world)
+    assert len(bus.events) == 5
+
+
+def test_no_event_is_dropped_while_the_bus_does_not_respond() -> None:
+    bus = UnreliableBus()
+    world, clock = build_world(bus)
+    bus.is_down = True
+    send_entry_events(make_entry("a"), world)
+    clock[0] += 2 * MAX_REFUSED_AGE
+    send_entry_events(make_entry(), world)
+    bus.is_down = False
+    clock[0] += RETRY_DELAY
+    send_entry_events(make_entry(), world)
+    assert len(bus.events) == 1
 
 
 def test_bus_that_does_not_respond_gets_one_request_per_minute_and_the_cycle_continues() -> None:

@@ -59,6 +59,17 @@ def test_attributes_that_differ_between_nodes_are_left_out_also_later() -> None:
     assert later.devices == item.devices
 
 
+def test_pcie_root_is_expected_of_new_nodes_unless_it_differs_between_nodes() -> None:
+    attribute = ("resource.kubernetes.io/pcieRoot", "string", "pci0000:10")
+    nodes = (make_aged_node("a"), make_aged_node("b"))
+    device = replace(make_device("x"), attributes=(attribute,))
+    [item] = observe_devices(make_observed_cluster(nodes=nodes, a=(device,), b=(device,)))
+    assert item.devices[0].attributes == (attribute,)
+    other_device = replace(device, attributes=((*attribute[:2], "pci0000:20"),))
+    [item] = observe_devices(make_observed_cluster(nodes=nodes, a=(device,), b=(other_device,)))
+    assert item.devices[0].attributes == ()
+
+
 def test_an_observation_outlives_its_nodes_for_sixty_days() -> None:
     earlier = observe("m.08", make_devices(2))
     assert observe_devices(make_observed_cluster(earlier)) == (earlier,)
