@@ -123,10 +123,10 @@ def _find_start(pod: Pod | None, dated_notes: list[tuple[datetime, DecisionNote]
 
 def _build_first_steps(pod: Pod | None, dated_notes: list[tuple[datetime, DecisionNote]]) -> Iterator[TraceStep]:
     created_at = pod.meta.created_at if pod is not None else None
-    yield _make_pod_step(steps_of.CREATED, created_at)
+    yield _build_pod_step(steps_of.CREATED, created_at)
     scheduled = find_condition(pod.conditions, "PodScheduled") if pod is not None else None
     if scheduled is not None and scheduled.reason == "Unschedulable" and scheduled.since is not None:
-        yield _make_pod_step(steps_of.UNSCHEDULABLE, scheduled.since, scheduled.message)
+        yield _build_pod_step(steps_of.UNSCHEDULABLE, scheduled.since, scheduled.message)
     elif dated_notes:
         at, note = dated_notes[0]
         detail = "" if "/" in note.verdict else f"{note.verdict}: {note.reason}"
@@ -179,11 +179,11 @@ def _select_cycles(evidence: Evidence, plan: _Plan, next_plan: _Plan | None) -> 
 def _build_last_steps(pod: Pod | None) -> Iterator[TraceStep]:
     bound = _find_true_condition(pod, "PodScheduled")
     detail = f"on node {pod.node_name}" if pod is not None and pod.node_name else ""
-    yield _make_pod_step(steps_of.BOUND, bound.since if bound is not None else None, detail)
+    yield _build_pod_step(steps_of.BOUND, bound.since if bound is not None else None, detail)
     ready = _find_true_condition(pod, "Ready")
     restarts = pod.restarts if pod is not None else 0
     detail = "the last time: its containers restarted" if restarts else ""
-    yield _make_pod_step(steps_of.RUNNING, ready.since if ready is not None else None, detail)
+    yield _build_pod_step(steps_of.RUNNING, ready.since if ready is not None else None, detail)
 
 
 def _find_true_condition(pod: Pod | None, type_: str) -> Condition | None:
@@ -191,7 +191,7 @@ def _find_true_condition(pod: Pod | None, type_: str) -> Condition | None:
     return condition if condition is not None and condition.status == "True" else None
 
 
-def _make_pod_step(name: str, at: datetime | None, detail: str = "") -> TraceStep:
+def _build_pod_step(name: str, at: datetime | None, detail: str = "") -> TraceStep:
     if at is None:
         return TraceStep(name=name, status="not recorded")
     return TraceStep(name=name, at=at, source="Pod", detail=detail)

@@ -68,16 +68,16 @@ def _iterate_entry_steps(entry: JournalEntry, claim: str) -> Iterator[TraceStep]
         match result.action:
             case CreateNodeClaim() as action if action.claim.name == claim:
                 detail = result.message if is_failed else action.message
-                yield _make_step(CLAIM_CREATED, entry.at, claim, detail, is_failed=is_failed)
+                yield _build_step(CLAIM_CREATED, entry.at, claim, detail, is_failed=is_failed)
             case LaunchInstances() as action if claim in action.group.claims:
                 refusal = _describe_refusals(entry)
                 is_refused = is_failed or _has_deletion(entry, claim)
                 detail = "; ".join(filter(None, (result.message, refusal))) or action.message
-                yield _make_step(FLEET_REQUESTED, entry.at, claim, detail, is_failed=is_refused)
+                yield _build_step(FLEET_REQUESTED, entry.at, claim, detail, is_failed=is_refused)
             case PatchStatus(kind="NodeClaim") as action if action.name == claim and not is_failed:
                 yield from _iterate_condition_steps(action.status, claim)
             case DeleteObject(kind="NodeClaim") as action if action.name == claim and not is_failed:
-                yield _make_step(CLAIM_DELETED, entry.at, claim, action.message, is_failed=True)
+                yield _build_step(CLAIM_DELETED, entry.at, claim, action.message, is_failed=True)
             case _:
                 pass
 
@@ -90,7 +90,7 @@ def _iterate_condition_steps(status: str, claim: str) -> Iterator[TraceStep]:
     for condition in conditions:
         step = _STEP_BY_CONDITION.get(condition.type)
         if step and condition.status == "True" and condition.last_transition_time is not None:
-            yield _make_step(step, condition.last_transition_time, claim)
+            yield _build_step(step, condition.last_transition_time, claim)
 
 
 def _iterate_live_steps(live_cluster: ClusterSnapshot | None, claim: str, node: str) -> Iterator[TraceStep]:
@@ -99,17 +99,17 @@ def _iterate_live_steps(live_cluster: ClusterSnapshot | None, claim: str, node: 
     for live_claim in live_cluster.node_claims:
         if claim and live_claim.name == claim:
             if live_claim.meta.created_at is not None:
-                yield _make_step(CLAIM_CREATED, live_claim.meta.created_at, claim, source="NodeClaim")
+                yield _build_step(CLAIM_CREATED, live_claim.meta.created_at, claim, source="NodeClaim")
             for condition in live_claim.conditions:
                 step = _STEP_BY_CONDITION.get(condition.type)
                 if step and condition.status == "True" and condition.since is not None:
-                    yield _make_step(step, condition.since, claim, source="NodeClaim")
+                    yield _build_step(step, condition.since, claim, source="NodeClaim")
     for live_node in live_cluster.nodes:
         if live_node.name == node and live_node.meta.created_at is not None:
-            yield _make_step(NODE_CREATED, live_node.meta.created_at, claim, source="Node")
+            yield _build_step(NODE_CREATED, live_node.meta.created_at, claim, source="Node")
 
 
-def _make_step(
+def _build_step(
     name: str, at: datetime, claim: str, detail: str = "", *, source: str = "journal", is_failed: bool = False
 ) -> TraceStep:
     return TraceStep(name=name, at=at, source=source, node_claim=claim, detail=detail, is_failed=is_failed)
