@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "explain": "explain the state of a pod, node, NodePool, NodeClaim or command",
     "group": "show what the clusters of a group use of their limit in USD per hour",
     "history": "show the workload history, or build it from decision records",
+    "hub": "show many clusters, also of several accounts, in one table",
     "lint": "check manifests for mistakes, without a cluster",
     "nodeclass": "show the subnets, images and instance types that an EC2NodeClass selects",
     "pause": "pause disruption or launches for a while",
@@ -30,7 +31,7 @@ COMMANDS: Final = {
     "uninstall": "remove all nodes of Joiner from a cluster, before `cdk destroy`",
 }
 COMMAND_GROUPS: Final = {
-    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history", "group"),
+    "Inspect": ("status", "top", "ui", "cost", "explain", "drift", "report", "replay", "history", "group", "hub"),
     "Plan": ("plan", "consolidate", "rebalance", "catalog", "nodeclass"),
     "Control": ("pause", "resume"),
     "Check": ("doctor", "audit", "lint"),

@@ -35,6 +35,9 @@ def lint_gang(source_object: SourceObject) -> Iterator[LintFinding]:
         if message:
             text = f"{message}; until it is fixed, the pods get no nodes if the setting gangs is on"
             yield build_finding(source_object, "error", (*path, "annotations", key), text)
+    if membership is None and meta.get_annotation(GANG_SIZE) not in ("", "1"):
+        message = f"has no effect: the pods are in no gang; add the annotation {GANG}"
+        yield build_finding(source_object, "warning", (*path, "annotations", GANG_SIZE), message)
     if pod_path:
         own_keys = _read_texts(source_object, (*_METADATA, "annotations")).keys()
         for key in [name for name in _OWN_ANNOTATIONS if name in own_keys][:1]:

@@ -58,6 +58,9 @@ In files, a Deployment, StatefulSet, ReplicaSet or Job counts as the pods that i
 
 $JOINER_LIMIT_USD_PER_HOUR limits the price of the nodes, like the setting limit-usd-per-hour.
 
+$JOINER_GANGS=on and $JOINER_PROVISIONING_REQUESTS=on plan gangs and ProvisioningRequests, like the settings gangs and
+provisioning-requests of the cluster. $JOINER_DYNAMIC_RESOURCE_ALLOCATION=on plans pods with ResourceClaims.
+
 For a live cluster, $JOINER_ZONAL_SHIFT=on (or drain) and $JOINER_SPOT_HISTORY=on plan with the zonal shifts and the
 history of offerings in the DynamoDB table $JOINER_TABLE_NAME, like the settings zonal-shift and spot-history.
 

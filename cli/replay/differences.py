@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from cli.journal.action_text import build_action_key, describe_action
 from cli.journal.fleet_request_text import describe_request_differences
@@ -52,6 +53,7 @@ class DecisionComparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare_decisions(old_decision: Decision, new_decision: Decision) -> DecisionComparison:
     """Compare *old_decision* and *new_decision*; content that both have is no difference, at any position."""
     is_unanswered = _encode_launches(old_decision) != _encode_launches(new_decision)
+    new_decision = _without_later_fields(old_decision, new_decision)
     decisions = (old_decision, new_decision)
     comparable = [_drop_launch_results(decision) if is_unanswered else decision for decision in decisions]
     before, after = comparable
@@ -66,6 +68,14 @@ def compare_decisions(old_decision: Decision, new_decision: Decision) -> Decisio
         is_reordered=is_reordered,
         has_different_launches=is_unanswered,
     )
+
+
+def _without_later_fields(old_decision: Decision, new_decision: Decision) -> Decision:
+    """Return *new_decision* without the fields of notes that a record of an earlier version cannot have."""
+    if any(note.disruption_reason for note in old_decision.notes):
+        return new_decision
+    notes = tuple(replace(note, disruption_reason="") for note in new_decision.notes)
+    return Decision(actions=new_decision.actions, notes=notes)
 
 
 def _encode_launches(decision: Decision) -> list[bytes]:

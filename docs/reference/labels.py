@@ -145,6 +145,10 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     names.NODEPOOL_HASH: ("NodePool, NodeClaim", "Hash of the NodePool's template. A different value causes drift."),
     names.NODEPOOL_HASH_VERSION: ("NodePool, NodeClaim", "Version of the algorithm of this hash."),
+    names.CANARY_STATE: (
+        "EC2NodeClass",
+        "State of the canary: the last good image, the image under test and its nodes: docs/guide/images.md.",
+    ),
     names.NODECLASS_HASH: ("EC2NodeClass, NodeClaim", "Hash of the EC2NodeClass. A different value causes drift."),
     names.NODECLASS_HASH_VERSION: ("EC2NodeClass, NodeClaim", "Version of the algorithm of this hash."),
     names.INSTANCE_PROFILE: ("NodeClaim", "Instance profile with which the instance was launched."),

@@ -10,6 +10,7 @@ There are two retry modes. Every connection has a short timeout, so that a Lambd
   closed while it was idle, an invocation closes connections that were idle for long (`shared.production_world`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from threading import Lock
@@ -19,8 +20,14 @@ import msgspec
 from boto3.session import Session
 from botocore.config import Config
 
+from shared.aws.errors import translate_errors
+
 RetryMode = Literal["patient", "once"]
 
+SESSION_SECONDS: Final = 900
+"""The shortest session that AssumeRole allows: a longer one would only keep credentials for longer."""
+_MAX_SESSION_NAME_LENGTH: Final = 64
+_OTHER_CHARACTERS: Final = re.compile(r"[^0-9A-Za-z_+=,.@-]")
 _CONNECT_TIMEOUT_SECONDS: Final = 3
 _READ_TIMEOUT_SECONDS: Final = 10
 _FLEET_READ_TIMEOUT_SECONDS: Final = 30
@@ -120,6 +127,30 @@ class Clients:
         service, operation = event_name.split(".")[1:]
         with self._count_lock:
             self._call_counts[f"{service}:{operation}"] += 1
+
+
+def assume_role(clients: Clients, role_arn: str, external_id: str, session: str) -> TemporaryCredentials:
+    """Call AssumeRole with *external_id* ("": none); CloudTrail shows *session*, as far as its characters are allowed.
+
+    The call goes to the regional endpoint of AWS STS.
+
+    Raises:
+        Fault: the role cannot be assumed; the message names it.
+    """
+    external_ids = {"ExternalId": external_id} if external_id else {}
+    with translate_errors(f"sts:AssumeRole {role_arn}"):
+        response = clients.get_retrying_client("sts").assume_role(
+            RoleArn=role_arn,
+            RoleSessionName=_OTHER_CHARACTERS.sub("-", session)[:_MAX_SESSION_NAME_LENGTH],
+            DurationSeconds=SESSION_SECONDS,
+            **external_ids,
+        )
+    credentials = response["Credentials"]
+    return TemporaryCredentials(
+        access_key_id=credentials["AccessKeyId"],
+        secret_access_key=credentials["SecretAccessKey"],
+        session_token=credentials["SessionToken"],
+    )
 
 
 def _build_config(service: str, retry_mode: RetryMode) -> Config:

@@ -31,7 +31,9 @@ class PlanningSettings(msgspec.Struct, frozen=True, kw_only=True):
     gangs: Literal["off", "on"] = "off"
     """`on`: the pods of a gang get all their nodes or none. A gang is a PodGroup, a pod group of Kueue, a JobSet, a
     group of a LeaderWorkerSet, or pods with the annotation `joiner.dev/gang`. The functions get the Kubernetes
-    permission to list PodGroups: docs/guide/gangs.md. `off`: each pod is planned alone."""
+    permission to list PodGroups. `off`: each pod is planned alone. Before you switch it on: each JobSet and each group
+    of a LeaderWorkerSet becomes a gang. If their pods start after each other (`InOrder`, `LeaderReady`), they wait
+    forever, unless the pods have the annotation `joiner.dev/gang-size: "1"`: docs/guide/gangs.md."""
     provisioning_requests: Literal["off", "on"] = "off"
     """`on`: Joiner answers ProvisioningRequests of the classes `check-capacity.autoscaling.x-k8s.io` and
     `best-effort-atomic-scale-up.autoscaling.x-k8s.io`, as Kueue creates them: docs/guide/gangs.md. The functions get

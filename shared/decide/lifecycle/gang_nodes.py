@@ -59,24 +59,25 @@ def decide_gang_nodes(cluster_state: ClusterState) -> tuple[Action, ...]:
     """Return the actions that release the nodes of complete gangs, and return those of overdue gangs."""
     cluster = cluster_state.snapshot
     claims = [claim for claim in cluster.node_claims if not claim.is_deleting() and parse_planned_gangs(claim)]
-    if not cluster.has_gangs or not claims:
+    if not claims:
         return ()
-    incomplete_gangs = _find_incomplete_gangs(claims, find_gangs(cluster))
+    # While the setting is off, all nodes are released. Otherwise, they would be overdue when it is switched on again.
+    incomplete_gangs = _find_incomplete_gangs(claims, find_gangs(cluster)) if cluster.has_gangs else {}
     overdue_names = {name for name, gang in incomplete_gangs.items() if gang.is_overdue(cluster.taken_at)}
     member_names = {pod.name for name in overdue_names for pod in incomplete_gangs[name].gang.pods}
     patches: list[PatchMetadata] = []
-    returned_claims: list[NodeClaim] = []
+    returned_claims: list[tuple[NodeClaim, str]] = []
     for claim in sorted(claims, key=lambda claim: claim.name):
         planned_gangs = parse_planned_gangs(claim)
         awaited_gangs = {name: size for name, size in planned_gangs.items() if name in incomplete_gangs}
-        if awaited_gangs and awaited_gangs.keys() <= overdue_names:
-            if not _has_other_pods(claim, member_names, cluster_state):
-                returned_claims.append(claim)
-                continue
-            awaited_gangs = {}
+        is_overdue = bool(awaited_gangs) and awaited_gangs.keys() <= overdue_names
+        if is_overdue and not _has_other_pods(claim, member_names, cluster_state):
+            returned_claims.append((claim, join_names(sorted(awaited_gangs))))
+            continue
+        awaited_gangs = {name: size for name, size in awaited_gangs.items() if name not in overdue_names}
         if awaited_gangs != planned_gangs:
             annotations = ((PLANNED_GANGS, format_planned_gangs(awaited_gangs)),)
-            message = "its gangs are complete or gone, or other pods use it"
+            message = "gangs are complete, gone or returned, or the setting gangs is off"
             patches.append(PatchMetadata(kind="NodeClaim", name=claim.name, annotations=annotations, message=message))
     overdue_gangs = [incomplete_gangs[name] for name in sorted(overdue_names)]
     return (*patches, *_return_nodes(overdue_gangs, returned_claims, cluster_state))
@@ -106,9 +107,12 @@ def _has_other_pods(claim: NodeClaim, member_names: Container[str], cluster_stat
 
 
 def _return_nodes(
-    gangs: Sequence[_LaunchedGang], claims: Sequence[NodeClaim], cluster_state: ClusterState
+    gangs: Sequence[_LaunchedGang], claims: Sequence[tuple[NodeClaim, str]], cluster_state: ClusterState
 ) -> Iterator[Action]:
-    """Yield the retry of each gang, in the annotation of a NodePool, then the deletions, then the events."""
+    """Yield the retry of each gang, in the annotation of a NodePool, then the deletions, then the events.
+
+    *claims* are the NodeClaims to delete, each with the names of its gangs.
+    """
     cluster, now = cluster_state.snapshot, cluster_state.taken_at
     retries = find_gang_retries(cluster.node_pools)
     next_retries = {gang.gang.name: compute_next_retry(retries.get(gang.gang.name), now) for gang in gangs}
@@ -119,8 +123,7 @@ def _return_nodes(
             text = format_gang_retries(parse_gang_retries(pool) | own_retries, now)
             message = "nodes of gangs are returned"
             yield PatchMetadata(kind="NodePool", name=pool.name, annotations=((GANG_RETRIES, text),), message=message)
-    names = join_names([gang.gang.name for gang in gangs])
-    for claim in claims:
+    for claim, names in claims:
         message = f"gang {names} did not get all its nodes within {format_elapsed(GANG_LAUNCH_TIMEOUT)}"
         yield DeleteObject(kind="NodeClaim", name=claim.name, uid=claim.meta.uid, message=message)
     for gang in gangs:

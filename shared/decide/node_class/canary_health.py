@@ -13,7 +13,7 @@ import msgspec
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.formatting import format_count
 from shared.model.core.metadata import find_condition, is_condition_true
-from shared.model.karpenter.health.canary import CanaryTrial
+from shared.model.karpenter.health.canary import CanaryTrial, build_claim_key, get_claim_name
 from shared.model.karpenter.health.registration_history import parse_registration_history
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.kubernetes.node import Node
@@ -41,15 +41,15 @@ SECONDS_PER_HOUR: Final = 3600
 def advance_nodes(trial: CanaryTrial, claims: Iterable[NodeClaim], soak_time: timedelta, now: datetime) -> CanaryTrial:
     """Return *trial* with its nodes at *now*; *claims* are the NodeClaims that use its image or configuration."""
     live_claims = [claim for claim in claims if not claim.is_deleting()]
-    initialized_by_name = {claim.name: _find_initialized_time(claim) for claim in live_claims}
-    passed = [name for name, at in initialized_by_name.items() if at is not None and at + soak_time <= now]
-    deleted_names = set(trial.starting) - initialized_by_name.keys()
+    initialized_by_key = {build_claim_key(claim): _find_initialized_time(claim) for claim in live_claims}
+    passed = [key for key, at in initialized_by_key.items() if at is not None and at + soak_time <= now]
+    deleted_keys = set(trial.starting) - initialized_by_key.keys()
     return msgspec.structs.replace(
         trial,
-        starting=tuple(sorted(name for name, at in initialized_by_name.items() if at is None)),
-        running=tuple(sorted(name for name, at in initialized_by_name.items() if at is not None)),
+        starting=tuple(sorted(key for key, at in initialized_by_key.items() if at is None)),
+        running=tuple(sorted(key for key, at in initialized_by_key.items() if at is not None)),
         passed=tuple(sorted({*trial.passed, *passed})),
-        lost_claims=tuple(sorted({*trial.lost_claims, *deleted_names})),
+        lost_claims=tuple(sorted({*trial.lost_claims, *deleted_keys})),
     )
 
 
@@ -72,8 +72,7 @@ def _find_initialized_time(claim: NodeClaim) -> datetime | None:
 def _list_start_failures(trial: CanaryTrial, claims: Iterable[NodeClaim], cluster: ClusterSnapshot) -> Iterator[str]:
     for pool in sorted(cluster.node_pools, key=lambda pool: pool.name):
         history = parse_registration_history(pool)
-        failed = history.failed if history is not None else ()
-        for name in sorted(set(failed).intersection((*trial.starting, *trial.lost_claims))):
+        for name in _list_unregistered_claims(trial, history.failed if history is not None else {}):
             yield f"the node of NodeClaim {name} did not register"
     for claim in claims:
         launched = find_condition(claim.conditions, "Launched")
@@ -83,7 +82,21 @@ def _list_start_failures(trial: CanaryTrial, claims: Iterable[NodeClaim], cluste
             minutes = START_TIMEOUT // timedelta(minutes=1)
             yield f"the node of NodeClaim {claim.name} is not {missing} {minutes} minutes after its launch"
     if len(trial.lost_claims) >= MAX_LOST_NODES:
-        yield f"NodeClaims {', '.join(trial.lost_claims)} were deleted before their nodes were initialized"
+        names = ", ".join(get_claim_name(key) for key in trial.lost_claims)
+        yield f"NodeClaims {names} were deleted before their nodes were initialized"
+
+
+def _list_unregistered_claims(trial: CanaryTrial, failed: Mapping[str, datetime]) -> list[str]:
+    """Return which lost NodeClaims of *trial* are in *failed*, the failures of a NodePool by name.
+
+    A failure from before the trial started is of an earlier NodeClaim with the same name.
+    """
+    lost_names = sorted({get_claim_name(key) for key in trial.lost_claims})
+    return [
+        name
+        for name in lost_names
+        if name in failed and trial.started_at is not None and failed[name] >= trial.started_at
+    ]
 
 
 def _list_unready_nodes(claims: Iterable[NodeClaim], cluster: ClusterSnapshot) -> Iterator[str]:

@@ -4,13 +4,16 @@ The zone is a requirement of the pods of the gang, so each algorithm and each ot
 """
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from hashlib import sha256
 from typing import Final
 
 from msgspec.structs import replace
 
+from shared.decide.scheduling.constraints.preference_relaxation import combine_required_terms
+from shared.decide.scheduling.templates.template_builder import build_template_requirements
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import ZONE
+from shared.model.core.labels import WELL_KNOWN, ZONE
 from shared.model.core.requirements import Requirements, build_label_requirements
 from shared.model.decisions.placement import Placement
 from shared.model.karpenter.node_claim import NodeClaim
@@ -20,7 +23,7 @@ from shared.state.gangs.gang_claims import parse_planned_gangs
 from shared.state.gangs.gangs import Gang
 
 MAX_ZONE_TRIALS: Final = 12
-"""Limit of the plans that compare zones in one run; further gangs get a zone by their name."""
+"""Limit of the plans that compare zones in one run; each further gang is planned in one zone, which changes."""
 
 
 def restrict_to_zones(
@@ -34,11 +37,11 @@ def restrict_to_zones(
     for gang in gangs:
         if not gang.is_in_one_zone:
             continue
-        zones = _find_current_zones(gang, cluster_state) or _list_zones(cluster_state.snapshot)
+        zones = _find_current_zones(gang, cluster_state) or _list_zones(gang, cluster_state.snapshot)
         states = {zone: _restrict_gang(restricted_state, gang, zone) for zone in zones}
         if not states:
             continue
-        chosen_zone = zones[int(sha256(gang.name.encode()).hexdigest(), 16) % len(zones)]
+        chosen_zone = _choose_zone(gang, zones, cluster_state.taken_at)
         if len(zones) > 1 and trial_count + len(zones) <= MAX_ZONE_TRIALS:
             trial_count += len(zones)
             chosen_zone = min(zones, key=lambda zone: (*_compute_rank(plan(states[zone]), gang), zone))
@@ -66,9 +69,26 @@ def _find_zone(claim: NodeClaim) -> str:
     return claim.meta.get_label(ZONE) or (min(requirement.values) if not requirement.complement else "")
 
 
-def _list_zones(cluster: ClusterSnapshot) -> tuple[str, ...]:
+def _choose_zone(gang: Gang, zones: tuple[str, ...], now: datetime) -> str:
+    """Return the zone of a gang whose zones are not compared; it varies, because the gang may not fit in each zone."""
+    text = f"{gang.name} {int(now.timestamp()) // 60}"
+    return zones[int(sha256(text.encode()).hexdigest(), 16) % len(zones)]
+
+
+def _list_zones(gang: Gang, cluster: ClusterSnapshot) -> tuple[str, ...]:
+    """Return the zones of nodes, and those in which a NodePool that the pods can use may launch nodes."""
     types = cluster.catalog.instance_types if cluster.catalog is not None else ()
-    zones = {offering.zone for instance_type in types for offering in instance_type.offerings}
+    offered_zones = {offering.zone for instance_type in types for offering in instance_type.offerings}
+    pool_requirements = [build_template_requirements(pool) for pool in cluster.node_pools]
+    usable_requirements = [
+        requirements & term
+        for spec in {pod.spec for pod in gang.pods}
+        for term in combine_required_terms(spec)
+        for requirements in pool_requirements
+        if requirements.is_compatible(term, WELL_KNOWN)
+    ]
+    zones = {zone for zone in offered_zones if any(item[ZONE].has(zone) for item in usable_requirements)}
+    zones = zones or offered_zones
     return tuple(sorted(zones | {zone for node in cluster.nodes if (zone := node.meta.get_label(ZONE))}))
 
 

@@ -4,8 +4,7 @@ The pods of a request are planned like the buffer pods of a CapacityBuffer and l
 cluster, and on no new node unless all of them fit. See docs/adr/0031.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -44,29 +43,34 @@ class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
     request: ProvisioningRequest
     pods: tuple[Pod, ...] = ()
     error: str = ""
+    is_used: bool = False
+    """Whether it is provisioned and pods of the cluster use its whole capacity."""
 
 
 def resolve_requests(cluster: ClusterSnapshot) -> tuple[ResolvedRequest, ...]:
     """Return the open requests with their pods, sorted by name; those that have just ended have no pods.
 
-    Each pod that uses the capacity of its request replaces one of the pods.
+    Each pod that uses the capacity of its request replaces one of the pods. When pods use the whole capacity, a
+    provisioned request ends: completed pods are not read, and must not bring it back.
     """
     if not cluster.provisioning_requests:
         return ()
     templates = {(item.meta.namespace, item.meta.name): item for item in cluster.pod_templates}
-    consumer_counts = Counter(
-        f"{pod.meta.namespace}/{name}"
-        for pod in cluster.pods
-        if pod.is_active() and (name := pod.meta.get_annotation(CONSUMED_REQUEST))
-    )
+    consumers_by_request: dict[str, list[Pod]] = {}
+    for pod in cluster.pods:
+        name = pod.meta.get_annotation(CONSUMED_REQUEST) if pod.is_active() else ""
+        if name:
+            consumers_by_request.setdefault(f"{pod.meta.namespace}/{name}", []).append(pod)
     requests = sorted((item for item in cluster.provisioning_requests if item.is_open()), key=lambda item: item.name)
-    return tuple(_resolve_request(item, templates, consumer_counts[item.name], cluster) for item in requests)
+    return tuple(
+        _resolve_request(item, templates, consumers_by_request.get(item.name, []), cluster) for item in requests
+    )
 
 
 def _resolve_request(
     request: ProvisioningRequest,
     templates: dict[tuple[str, str], Workload],
-    consumer_count: int,
+    consumers: Sequence[Pod],
     cluster: ClusterSnapshot,
 ) -> ResolvedRequest:
     if request.is_booking_over(cluster.taken_at) or request.is_expired(cluster.taken_at):
@@ -75,15 +79,53 @@ def _resolve_request(
     if pod_count > MAX_PODS_PER_REQUEST:
         message = f"spec.podSets: {pod_count:,} pods: write at most {MAX_PODS_PER_REQUEST:,} in one request"
         return ResolvedRequest(request=request, error=message)
-    pods: list[Pod] = []
+    pod_sets: list[list[Pod]] = []
     for number, pod_set in enumerate(request.pod_sets):
         template = templates.get((request.meta.namespace, pod_set.template))
         if template is None:
             name = f"{request.meta.namespace}/{pod_set.template}"
             message = f"PodTemplate {name} does not exist or is invalid: create it, then create the request again"
             return ResolvedRequest(request=request, error=message)
-        pods += [_build_pod(request, template, f"{number}-{index}") for index in range(pod_set.count)]
-    return ResolvedRequest(request=request, pods=tuple(pods[consumer_count:]))
+        pod_sets.append([_build_pod(request, template, f"{number}-{index}") for index in range(pod_set.count)])
+    unused_pods = _without_used_pods(pod_sets, consumers)
+    is_used = bool(consumers) and not unused_pods and request.is_provisioned()
+    return ResolvedRequest(request=request, pods=unused_pods, is_used=is_used)
+
+
+def _without_used_pods(pod_sets: Sequence[Sequence[Pod]], consumers: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Return the pods of *pod_sets* without those that *consumers* replace.
+
+    A consumer replaces an equal pod, else a similar one, else any.
+    """
+    unused_counts = [len(pods) for pods in pod_sets]
+    unmatched_consumers = sorted(consumers, key=lambda pod: pod.name)
+    for is_match in (_is_equal, _has_equal_requests, _has_labels_of, _is_any):
+        remaining_consumers, unmatched_consumers = unmatched_consumers, []
+        for consumer in remaining_consumers:
+            matches = (number for number, pods in enumerate(pod_sets) if pods and is_match(pods[0], consumer))
+            number = next((number for number in matches if unused_counts[number]), None)
+            if number is None:
+                unmatched_consumers.append(consumer)
+            else:
+                unused_counts[number] -= 1
+    return tuple(pod for pods, count in zip(pod_sets, unused_counts, strict=True) for pod in pods[len(pods) - count :])
+
+
+def _is_equal(pod: Pod, consumer: Pod) -> bool:
+    return _has_equal_requests(pod, consumer) and _has_labels_of(pod, consumer)
+
+
+def _has_equal_requests(pod: Pod, consumer: Pod) -> bool:
+    return pod.spec.requests == consumer.spec.requests
+
+
+def _has_labels_of(pod: Pod, consumer: Pod) -> bool:
+    """Return whether *consumer* has all labels of *pod*, which are those of its PodTemplate."""
+    return set(pod.meta.labels) <= set(consumer.meta.labels)
+
+
+def _is_any(pod: Pod, consumer: Pod) -> bool:
+    return pod.meta.namespace == consumer.meta.namespace
 
 
 def _build_pod(request: ProvisioningRequest, template: Workload, suffix: str) -> Pod:
@@ -146,6 +188,8 @@ def _find_error(resolved: ResolvedRequest, cluster_state: ClusterState) -> _Chan
     request, now = resolved.request, cluster_state.taken_at
     if request.is_booking_over(now):
         return BOOKING_EXPIRED, "True", BOOKING_EXPIRED, "the capacity is no longer kept"
+    if resolved.is_used:
+        return BOOKING_EXPIRED, "True", BOOKING_EXPIRED, "pods use the whole capacity"
     if resolved.error:
         return FAILED, "True", "FailedToCreatePods", resolved.error
     if request.is_expired(now):

@@ -66,11 +66,12 @@ def find_gangs(cluster: ClusterSnapshot) -> dict[str, Gang]:
 
 
 def needs_pod_groups(cluster: ClusterSnapshot) -> bool:
-    """Return whether a pod without a node is in a gang whose size is in a PodGroup."""
-    pending_pods = (pod for pod in cluster.pods if not pod.node_name and pod.meta.labels)
-    return any(
-        membership is not None and membership.pod_group for membership in map(find_gang_membership, pending_pods)
-    )
+    """Return whether an active pod is in a gang whose size is in a PodGroup.
+
+    Pods with a node count as well: if the node is drained, they are planned as a gang.
+    """
+    active_pods = (pod for pod in cluster.pods if pod.meta.labels and pod.is_active())
+    return any(membership is not None and membership.pod_group for membership in map(find_gang_membership, active_pods))
 
 
 def _resolve_pod_group(membership: GangMembership, size_by_pod_group: Mapping[str, int]) -> GangMembership:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from shared.aws.clients import Clients
-from shared.aws.commitments.payer_account import SESSION_SECONDS, BotoPayerAccount
+from shared.aws.clients import SESSION_SECONDS, Clients
+from shared.aws.commitments.payer_account import BotoPayerAccount
 from shared.errors import Forbidden
 from shared.model.ec2.commitments import Commitments
 from sim.cloud.cloud import Cloud

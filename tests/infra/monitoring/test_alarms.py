@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.report.metrics.emf import ALARM_METRICS, MONEY_USED, NAMESPACE, emit_metrics
+from shared.report.metrics.emf import ALARM_METRICS, MONEY_USED, NAMESPACE, REJECTED_CANARIES, emit_metrics
 from sim.authorization.template_policies import Template, get_resources
 from sim.benchmarks.decision_time import build_benchmark_world
 from tests.infra.stacks import PRIVATE, synthesize_stack
@@ -50,7 +50,7 @@ def test_alarms_use_emitted_metrics_and_dashboard_uses_only_free_metrics(
 ) -> None:
     alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
     metric_names = {alarm["MetricName"] for alarm in alarms if alarm.get("Namespace") == NAMESPACE}
-    assert metric_names == ALARM_METRICS - {MONEY_USED}
+    assert metric_names == ALARM_METRICS - {MONEY_USED, REJECTED_CANARIES}
     [page] = get_resources(template, "AWS::CloudWatch::Dashboard").values()
     body = json.loads(page["DashboardBody"])
     metrics = [metric for widget in body["widgets"] for metric in widget["properties"].get("metrics", [])]
@@ -63,6 +63,13 @@ def test_limits_in_money_have_an_alarm_at_80_percent(setting: str, tmp_path: Pat
     alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
     [alarm] = [alarm for alarm in alarms if alarm.get("MetricName") == MONEY_USED]
     assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (80, "GreaterThanOrEqualToThreshold")
+
+
+@pytest.mark.parametrize(("setting", "count"), [("true", 1), ("false", 0)])
+def test_rejected_canaries_have_an_alarm_if_it_is_enabled(setting: str, count: int, tmp_path: Path) -> None:
+    template = synthesize_stack(str(tmp_path), {"cluster": "demo", "canary-alarm": setting})
+    alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
+    assert [alarm.get("MetricName") for alarm in alarms].count(REJECTED_CANARIES) == count
 
 
 def test_every_dashboard_widget_has_title_unit_and_series_labels(template: Template) -> None:

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from shared.errors import Invalid, Throttled, Unreachable
-from shared.model.core.labels import DISRUPTION_PAUSED
+from shared.model.core.labels import CANARY, CANARY_APPROVED, CANARY_STATE, DISRUPTION_PAUSED
+from shared.model.karpenter.health.canary import CanaryState, Verdict, encode_canary_state
 from shared.model.karpenter.pause import CLUSTER_NAMESPACE
 from shared.store.catalog import iterate_newest_catalog_keys, write_catalog
 from shared.store.catalog_format import decode_catalog
@@ -187,3 +188,21 @@ def test_outdated_prices_raise_an_alarm() -> None:
     write_catalog(msgspec.structs.replace(catalog, priced_at=catalog.priced_at - timedelta(hours=49)), world.bucket)
     world.run(16 * ONE_MINUTE)
     assert "PriceAgeSeconds" in watch.list_ringing_alarms()
+
+
+def annotate_class(world: EmbeddedWorld, annotations: dict[str, str]) -> None:
+    world.cluster.api.patch("ec2nodeclasses.karpenter.k8s.aws", "default", {"metadata": {"annotations": annotations}})
+
+
+def test_rejected_image_raises_an_alarm_until_it_is_approved() -> None:
+    world, watch = play_cluster(1, settings={"canary-alarm": "true"})
+    node_class = world.cluster.api.get("ec2nodeclasses.karpenter.k8s.aws", "default")
+    image_id = node_class["status"]["amis"][0]["id"]
+    verdict = Verdict(is_rejected=True, at=world.clock.get_time(), because="node a is not Ready")
+    state = encode_canary_state(CanaryState(verdicts={image_id: verdict}))
+    annotate_class(world, {CANARY: "nodes=1 soak=15m", CANARY_STATE: state})
+    world.run(6 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() == {"RejectedCanaries"}
+    annotate_class(world, {CANARY_APPROVED: image_id})
+    world.run(30 * ONE_MINUTE)
+    assert watch.list_ringing_alarms() == set()

@@ -1,9 +1,11 @@
 """Minimum age and canary of EC2NodeClasses in a simulated account: new images are proven, or rolled back."""
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 from shared.model.core.labels import CANARY, CANARY_STATE, IMAGE_MINIMUM_AGE
+from sim.fault_tap import PortCall
 from tests.scenario.worlds import CLASSES, World, make_deployment, make_node_class, make_node_pool
 
 SOAK = timedelta(minutes=15)
@@ -123,6 +125,32 @@ def test_new_user_data_is_tested_by_a_canary_before_other_nodes_drift() -> None:
     assert len(before & {claim["metadata"]["name"] for claim in world.list_claims()}) == 3
     world.wait_until(lambda: not before & {claim["metadata"]["name"] for claim in world.list_claims()}, 2400)
     assert not world.list_errors()
+
+
+def count_catalog_requests(annotations: dict[str, str], *, is_image_released: bool) -> Counter[tuple[str, str, str]]:
+    """Return how often `catalog` makes each request in fifteen minutes, after its first state is written."""
+    world = build_world(annotations, nodes=1)
+    world.advance_time(timedelta(minutes=6))
+    if is_image_released:
+        world.cloud.release_amis()
+    calls: list[PortCall] = []
+    with world.use_tap(calls.append):
+        world.advance_time(timedelta(minutes=15))
+    return Counter(
+        (call.port, call.method, call.detail.partition("?")[0])
+        for call in calls
+        if call.world_name.startswith("catalog") and call.phase == "before"
+    )
+
+
+def test_nodes_and_pods_are_read_only_while_a_canary_runs() -> None:
+    plain_requests = count_catalog_requests({}, is_image_released=False)
+    assert count_catalog_requests({CANARY: "nodes=1 soak=15m"}, is_image_released=False) == plain_requests
+    released = count_catalog_requests({}, is_image_released=True)
+    tested = count_catalog_requests({CANARY: "nodes=1 soak=15m"}, is_image_released=True)
+    fleet_reads = {("kube", "list", path) for path in ("/api/v1/pods", "/apis/karpenter.sh/v1/nodepools")}
+    assert not fleet_reads & released.keys()
+    assert {tested[read] for read in fleet_reads} == {2}  # the trial starts in the first of three cycles
 
 
 def test_class_without_annotations_gets_no_state_and_no_condition() -> None:

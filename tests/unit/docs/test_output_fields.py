@@ -26,6 +26,7 @@ COMMAND_LINES: Final = {
     "replay --list": "replay --list --journal examples/journal",
     "history show": "history show web --journal examples/journal",
     "history build": "history build --journal examples/journal",
+    "hub": "hub examples/hub.yaml",
     "plan": f"plan {PODS}",
     "plan --pod": f"plan {PODS} --pod shop/web-1",
     "consolidate": f"consolidate {FLEET} --eviction-price 0.02",

@@ -27,7 +27,7 @@ from sim.fault_tap import PortCall, tap_world
 from tests.support.actions_world import Outside
 
 NAMES = ("catalog", "disrupt", "interrupt", "lifecycle", "provision", "watch")
-CONTEXT = SimpleNamespace(aws_request_id="request-1")
+CONTEXT = SimpleNamespace(aws_request_id="request-1", get_remaining_time_in_millis=lambda: 60_000)
 SETTINGS = Settings(
     cluster_name="demo", region="eu-west-1", table_name="rows", bucket_name="things", queue_prefix="https://sqs/x-"
 )

@@ -13,6 +13,7 @@ from shared.decide.disruption.drift.canary_preference import CanaryPreference
 from shared.decide.disruption.drift.drift import DriftInputs, list_matching_images
 from shared.model.karpenter.health.canary import (
     CanaryTrial,
+    build_claim_key,
     find_running_configuration_trial,
     get_launch_hash,
     is_configuration_held,
@@ -91,6 +92,6 @@ def _choose_canaries(
         not claim.is_launched() and not claim.is_deleting() and claim.node_class.name == node_class.name
         for claim in cluster_state.snapshot.node_claims
     )
-    tested_count = len({claim.name for claim in users}.union(trial.passed))
+    tested_count = len({build_claim_key(claim) for claim in users}.union(trial.passed))
     missing = parse_canary_settings(node_class).node_count - tested_count - in_flight
     return {claim.name for claim in sorted(waiting, key=CanaryPreference(cluster_state))[: max(0, missing)]}

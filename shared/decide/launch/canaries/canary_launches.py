@@ -12,6 +12,7 @@ from shared.model.cluster import ClusterSnapshot
 from shared.model.ec2.fleet import FleetRequest
 from shared.model.karpenter.health.canary import (
     CanaryTrial,
+    build_claim_key,
     list_running_trials,
     parse_canary_settings,
     with_trial_images,
@@ -67,14 +68,14 @@ class CanaryLaunches:
         return replace(cluster, node_classes=tuple(classes))
 
     def _list_users(self, trial: CanaryTrial, node_class: EC2NodeClass) -> set[str]:
-        """Return the claims that use the image of *trial*, or may get it from an open launch, or have passed."""
+        """Return the keys of claims that use the image of *trial*, may get it from an open launch, or have passed."""
         own_claims = [
             claim
             for claim in self._cluster.node_claims
             if claim.node_class.name == node_class.name and not claim.is_deleting()
         ]
         return {
-            claim.name
+            build_claim_key(claim)
             for claim in own_claims
             if claim.image_id == trial.identity
             or (not claim.is_launched() and self._is_being_launched(claim, trial.identity))

@@ -29,16 +29,29 @@ class _SearchLimitReached(Exception):
     """The search was stopped: it has no result."""
 
 
-@lru_cache(maxsize=32_768)
 def allocate(
     node_devices: NodeDevices, used: Used, claims: tuple[ClaimSpec, ...]
 ) -> tuple[tuple[AllocatedDevice, ...], ...] | None:
     """Return the devices for each of *claims*; None if they cannot all be allocated next to the *used* devices."""
-    search = _Search(node_devices, used, claims)
+    return _search(node_devices, used, claims)[0]
+
+
+def is_search_stopped(node_devices: NodeDevices, demand: DeviceDemand) -> bool:
+    """Return whether the search for one pod with *demand* on unused devices reached its limit, without a result."""
+    return _search(node_devices, frozenset(), demand.specs)[1]
+
+
+@lru_cache(maxsize=32_768)
+def _search(
+    node_devices: NodeDevices, used: Used, claims: tuple[ClaimSpec, ...]
+) -> tuple[tuple[tuple[AllocatedDevice, ...], ...] | None, bool]:
+    """Return the devices for each claim, or None, and whether the search was stopped."""
     try:
-        return search.find_first()
-    except (SelectorError, _SearchLimitReached):
-        return None
+        return _Search(node_devices, used, claims).find_first(), False
+    except SelectorError:
+        return None, False
+    except _SearchLimitReached:
+        return None, True
 
 
 def take_devices(node_devices: NodeDevices, used: Used, claims: tuple[ClaimSpec, ...]) -> Used | None:

@@ -14,6 +14,13 @@ from shared.model.core.devices import Device
 MAX_EXPRESSION_LENGTH: Final = 10 * 1024
 """resource.k8s.io: CELSelectorExpressionMaxLength."""
 _DOMAIN_PATTERN: Final = re.compile(r"""\b(?:attributes|capacity)\s*\[\s*["']([^"']+)["']\s*\]""")
+_UNSUPPORTED_SYNTAX: Final = (
+    (".?", "has(…)"),
+    ("[?", "in"),
+    ("optional.", "has(…)"),
+    ("cel.bind", "the expression twice"),
+)
+"""Parts of CEL that Kubernetes has and the library does not, with what to write instead."""
 _EVALUATION_ERRORS: Final = (KeyError, RuntimeError, TypeError, ValueError)
 
 
@@ -42,22 +49,36 @@ def _evaluate(expression: str, device: Device) -> bool | str:
     try:
         result = program.execute(_build_context(expression, device))
     except _EVALUATION_ERRORS as error:
-        return f"selector {_shorten(expression)} cannot be evaluated for device {device.name}: {_shorten(str(error))}"
+        problem = f"cannot be evaluated for device {device.name}: {_shorten(str(error))}: correct the selector"
+        return f"selector {_shorten(expression)} {_find_unsupported(expression) or problem}"
     if not isinstance(result, bool):
-        return f"selector {_shorten(expression)} is not true or false for device {device.name}"
+        return f"selector {_shorten(expression)} is not true or false for device {device.name}: correct the selector"
     return result
 
 
 @lru_cache(maxsize=1024)
 def _compile(expression: str) -> Any:  # noqa: ANN401 - a Program, or the text of an error
     if len(expression) > MAX_EXPRESSION_LENGTH:
-        return f"selector {_shorten(expression)} is longer than {MAX_EXPRESSION_LENGTH} characters"
+        return f"selector {_shorten(expression)} is longer than {MAX_EXPRESSION_LENGTH} characters: shorten it"
     try:
         return _import_library().compile(expression)
     except ImportError:
         return "the functions do not have the library common-expression-language: deploy again"
     except ValueError as error:
-        return f"selector {_shorten(expression)} is not valid CEL: {_shorten(str(error))}"
+        problem = f"is not valid CEL: {_shorten(str(error))}: correct the selector"
+        return f"selector {_shorten(expression)} {_find_unsupported(expression) or problem}"
+
+
+def _find_unsupported(expression: str) -> str:
+    """Return which part of *expression* Joiner does not support, and the fix; "" if there is none."""
+    return next(
+        (
+            f"uses `{syntax}`, which is not supported by Joiner: write {fix} instead"
+            for syntax, fix in _UNSUPPORTED_SYNTAX
+            if syntax in expression
+        ),
+        "",
+    )
 
 
 def _import_library() -> ModuleType:

@@ -1,9 +1,11 @@
 """Why a NodePool cannot launch a node with the devices that the ResourceClaims of a pod request."""
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from shared.decide.scheduling.constraints.preference_relaxation import RelaxationStage
-from shared.decide.scheduling.devices.allocation import find_selector_error
+from shared.decide.scheduling.devices.allocation import MAX_SEARCH_STEPS, find_selector_error, is_search_stopped
+from shared.decide.scheduling.devices.occupied_devices import DeviceOption
 from shared.decide.scheduling.pods.equivalence_class import PodEquivalenceClass
 from shared.decide.scheduling.templates.node_claim_template import NodeClaimTemplate, TemplateRefusal
 from shared.model.core.labels import DEVICES
@@ -33,13 +35,29 @@ def explain_devices(
         return TemplateRefusal(reason="NoDeviceFits", message=message)
     error = next((text for option in options if (text := find_selector_error(option.node_devices, demand))), "")
     if error:
-        return TemplateRefusal(reason="NoDeviceFits", message=f"{error}: correct the selector")
-    unsupported_fields = {device.unsupported for option in options for device in option.node_devices.devices} - {""}
-    note = f"; devices with {', '.join(sorted(unsupported_fields))} are not supported" if unsupported_fields else ""
+        return TemplateRefusal(reason="NoDeviceFits", message=error)
+    if any(is_search_stopped(option.node_devices, demand) for option in options):
+        message = (
+            f"the search for devices for {demand_text} was stopped after {MAX_SEARCH_STEPS:,} steps: simplify the claim"
+        )
+        return TemplateRefusal(reason="NoDeviceFits", message=message)
+    notes = "".join(f"; {note}" for note in _list_notes(demand, options))
     message = (
-        f"no instance type has free devices for {demand_text}{note}: allow other instance types, or change the claim"
+        f"no instance type has free devices for {demand_text}{notes}: allow other instance types, or change the claim"
     )
     return TemplateRefusal(reason="NoDeviceFits", message=message)
+
+
+def _list_notes(demand: DeviceDemand, options: Iterable[DeviceOption]) -> Iterator[str]:
+    """Yield what is special about the devices of *options*: unsupported fields, attributes that a constraint lacks."""
+    devices = [device for option in options for device in option.node_devices.devices]
+    unsupported_fields = {device.unsupported for device in devices} - {""}
+    if unsupported_fields:
+        yield f"devices with {', '.join(sorted(unsupported_fields))} are not supported"
+    constraint_attributes = {constraint.attribute for spec in demand.specs for constraint in spec.constraints}
+    missing_attributes = constraint_attributes - {name for device in devices for name, *_ in device.attributes}
+    if missing_attributes:
+        yield f"the values of {', '.join(sorted(missing_attributes))} on new nodes are not known"
 
 
 def list_pinned_kinds(pod_class: PodEquivalenceClass) -> str:

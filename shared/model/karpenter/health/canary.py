@@ -40,6 +40,8 @@ MAX_CANARY_NODES: Final = 100
 DEFAULT_CANARY_NODES: Final = 1
 _SETTING_KEYS: Final = frozenset((IMAGE_MINIMUM_AGE, CANARY, CANARY_APPROVED, CANARY_REJECTED))
 _CANARY_SYNTAX: Final = "nodes=2 soak=1h"
+_KEY_SEPARATOR: Final = "/"
+"""Not part of a Kubernetes name."""
 _IDENTITY_PATTERN: Final = re.compile(r"ami-[a-z0-9-]+|[0-9a-f]{32}")
 
 
@@ -76,7 +78,7 @@ class CanaryTrial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     is_unused: bool = msgspec.field(default=False, name="unused")
     """No node of the EC2NodeClass has this image, or the good image that it replaces."""
     starting: tuple[str, ...] = ()
-    """The NodeClaims that use it and are not initialized; all names are sorted."""
+    """The NodeClaims that use it and are not initialized, as keys of `build_claim_key`; all keys are sorted."""
     running: tuple[str, ...] = ()
     """The initialized NodeClaims that use it."""
     passed: tuple[str, ...] = ()
@@ -175,6 +177,16 @@ def is_moving(node_class: EC2NodeClass) -> bool:
     return any(
         not term.id and (not term.alias or term.alias.endswith("@latest")) for term in node_class.image_selectors
     )
+
+
+def build_claim_key(claim: NodeClaim) -> str:
+    """Return the name and uid of *claim*: a later NodeClaim may have the same name."""
+    return f"{claim.name}{_KEY_SEPARATOR}{claim.meta.uid}"
+
+
+def get_claim_name(claim_key: str) -> str:
+    """Return the name of the NodeClaim with *claim_key*, of `build_claim_key`."""
+    return claim_key.partition(_KEY_SEPARATOR)[0]
 
 
 def get_launch_hash(claim: NodeClaim) -> str:

@@ -28,6 +28,7 @@ LEADER_WORKER_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"
 READ_ANNOTATIONS: Final = frozenset((KUEUE_GROUP_SIZE, LEADER_WORKER_SIZE))
 """Annotations of pods that other tools set and gangs read."""
 MAX_GANG_SIZE: Final = 10_000
+_MAX_TEXT_IN_PROBLEM: Final = 20
 
 
 class GangMembership(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +74,23 @@ def find_gang_membership(pod: Pod) -> GangMembership | None:
             return GangMembership(name=name, pod_group=name)
         problem = f"{GANG_SIZE}: is missing: write the number of pods" if size_key == GANG_SIZE else ""
         return GangMembership(name=name, problem=problem)
-    if not (size_text.isascii() and size_text.isdecimal()) or not 1 <= int(size_text) <= MAX_GANG_SIZE:
-        problem = f"{size_key}: {size_text!r} is not a number from 1 to {MAX_GANG_SIZE:,}: write the number of pods"
+    size, is_exact = parse_count(size_text, MAX_GANG_SIZE), size_key != JOB_SET_JOBS
+    if not size or size > MAX_GANG_SIZE:
+        text = size_text[:_MAX_TEXT_IN_PROBLEM]
+        problem = f"{size_key}: {text!r} is not a number from 1 to {MAX_GANG_SIZE:,}: write the number of pods"
         return GangMembership(name=name, problem=problem)
-    size, is_exact = int(size_text), size_key != JOB_SET_JOBS
     return None if size == 1 and is_exact else GangMembership(name=name, size=size, is_exact=is_exact)
+
+
+def parse_count(text: str, maximum: int) -> int | None:
+    """Return the number of decimal digits; *maximum* + 1 if it is larger; None if *text* is no such number.
+
+    Python refuses to convert thousands of digits, and each user with the permission to create pods can write them.
+    """
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    digits = text.lstrip("0")
+    return maximum + 1 if len(digits) > len(str(maximum)) else min(int(digits or "0"), maximum + 1)
 
 
 def find_topology_problem(meta: ObjectMeta) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from shared.model.core.metadata import Condition, ObjectMeta, Pairs, find_condition, is_condition_true
+from shared.model.kubernetes.gangs.gang import parse_count
 
 CHECK_CAPACITY: Final = "check-capacity.autoscaling.x-k8s.io"
 ATOMIC_SCALE_UP: Final = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -22,6 +23,8 @@ BOOKING_EXPIRED: Final = "BookingExpired"
 CAPACITY_REVOKED: Final = "CapacityRevoked"
 _NO_RETRY: Final = "noRetry"
 _VALID_UNTIL: Final = "ValidUntilSeconds"
+_MAX_VALID_S: Final = 10**10
+"""Larger numbers count as this one: 300 years."""
 
 
 class RequestedPods(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +85,6 @@ class ProvisioningRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_expired(self, now: datetime) -> bool:
         """Return whether it was not provisioned in time."""
-        text = dict(self.parameters).get(_VALID_UNTIL, "")
-        ttl = timedelta(seconds=int(text)) if text.isascii() and text.isdecimal() else UNPROVISIONED_TTL
+        seconds = parse_count(dict(self.parameters).get(_VALID_UNTIL, ""), _MAX_VALID_S)
+        ttl = timedelta(seconds=seconds) if seconds is not None else UNPROVISIONED_TTL
         return not self.is_provisioned() and self.meta.created_at is not None and now - self.meta.created_at >= ttl

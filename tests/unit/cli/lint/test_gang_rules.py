@@ -37,6 +37,13 @@ def lint_job(
         ({GANG: "train"}, {}, "error", SIZE, "is missing: write the number of pods"),
         ({GANG: "train", SIZE: "0"}, {}, "error", SIZE, "'0' is not a number from 1 to 10,000"),
         ({GANG: "train", SIZE: "2", TOPOLOGY: "rack"}, {}, "error", TOPOLOGY, "'rack' is not a topology"),
+        (
+            {SIZE: "2"},
+            {},
+            "warning",
+            SIZE,
+            "has no effect: the pods are in no gang; add the annotation joiner.dev/gang",
+        ),
         ({}, {GANG: "train"}, "warning", GANG, "has no effect on a Job, only on its pods: move it to spec.template"),
     ],
 )
@@ -57,3 +64,4 @@ def test_invalid_gang_is_reported(
 
 def test_valid_gang_has_no_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lint_job({GANG: "train", SIZE: "2", TOPOLOGY: "zone"}, {}, tmp_path, capsys) == []
+    assert lint_job({SIZE: "1"}, {}, tmp_path, capsys) == []

@@ -121,8 +121,40 @@ def test_pods_that_have_completed_do_not_make_a_gang_incomplete() -> None:
     assert not list_deleted(make_gang_cluster(make_worker("w-0", "a"), nodes=NODES))
 
 
-def test_setting_off_returns_no_node() -> None:
-    assert decide_gang_nodes(ClusterState(make_gang_cluster(*PARTIAL, nodes=NODES, has_gangs=False))) == ()
+def list_claim_patches(cluster: ClusterSnapshot) -> list[tuple[str, str]]:
+    actions = decide_gang_nodes(ClusterState(cluster))
+    patches = [action for action in actions if isinstance(action, PatchMetadata) and action.kind == "NodeClaim"]
+    return [(patch.name, patch.annotations[0][1] or "") for patch in patches]
+
+
+def test_setting_off_releases_nodes_so_that_they_are_not_returned_when_it_is_on_again() -> None:
+    cluster = make_gang_cluster(*PARTIAL, nodes=NODES, has_gangs=False)
+    assert list_deleted(cluster) == []
+    assert list_claim_patches(cluster) == [("claim-a", "{}"), ("claim-b", "{}")]
+    released = (make_gang_node("a", planned="{}"), make_gang_node("b", planned="{}"))
+    for has_gangs in (False, True):
+        assert decide_gang_nodes(ClusterState(make_gang_cluster(*PARTIAL, nodes=released, has_gangs=has_gangs))) == ()
+
+
+PLAIN_POD = make_pod("o-0", "3")
+OTHER_GANG_POD = replace(
+    PLAIN_POD, meta=replace(PLAIN_POD.meta, annotations=build_pairs({GANG: "other", GANG_SIZE: "2"}))
+)
+
+
+def test_shared_node_stays_for_the_younger_gang_and_the_overdue_one_is_returned_once() -> None:
+    gang_sizes = '{"shop/other":2,"shop/train":3}'
+    nodes = (make_gang_node("a"), make_gang_node("b", GANG_LAUNCH_TIMEOUT / 2, planned=gang_sizes))
+    cluster = make_gang_cluster(*PARTIAL, OTHER_GANG_POD, nodes=nodes)
+    assert list_deleted(cluster) == ["claim-a"]
+    assert list_claim_patches(cluster) == [("claim-b", '{"shop/other":2}')]
+
+
+def test_deletion_names_only_the_gangs_of_the_node() -> None:
+    nodes = (make_gang_node("a"), make_gang_node("b", planned='{"shop/other":2}'))
+    actions = decide_gang_nodes(ClusterState(make_gang_cluster(*PARTIAL, OTHER_GANG_POD, nodes=nodes)))
+    messages = {action.name: action.message for action in actions if isinstance(action, DeleteObject)}
+    assert messages["claim-a"].startswith("gang shop/train did not get all its nodes")
 
 
 def test_invalid_annotations_return_no_node() -> None:

@@ -169,8 +169,8 @@ def test_state_is_written_only_if_it_changes() -> None:
     assert [type(action) for action in advance(make_class(canary=ONE_NODE)).actions] == [PatchMetadata]
 
 
-def make_failed_pool(*names: str) -> object:
-    document = {"of": "0/0", "since": "2026-01-01T00:00:00Z", "failed": dict.fromkeys(names, f"{NOW:%FT%TZ}")}
+def make_failed_pool(*names: str, at: datetime = NOW) -> object:
+    document = {"of": "0/0", "since": "2026-01-01T00:00:00Z", "failed": dict.fromkeys(names, f"{at:%FT%TZ}")}
     history = json.dumps(document)
     return make_node_pool(meta=ObjectMeta(name="default", annotations=((REGISTRATION_HEALTH, history),)), budgets=())
 
@@ -224,6 +224,40 @@ def test_image_is_rejected_if_a_node_did_not_register() -> None:
     step = advance(first.node_class, pools=(make_failed_pool("claim-a"),))
     assert "claim-a did not register" in find_rejection(step.node_class)
     assert not find_rejection(advance(first.node_class, pools=(make_failed_pool("claim-b"),)).node_class)
+
+
+def test_failure_from_before_the_trial_is_of_an_earlier_node_claim_with_the_same_name() -> None:
+    first = advance(start_trial(make_class(canary=ONE_NODE)), make_machine("a", age=None, launch_age=timedelta()))
+    pool = make_failed_pool("claim-a", at=NOW - timedelta(hours=3, seconds=1))
+    assert not find_rejection(advance(first.node_class, pools=(pool,)).node_class)
+
+
+def test_failure_of_an_earlier_node_claim_does_not_count_against_a_node_that_starts() -> None:
+    starting = make_machine("a", age=None, launch_age=timedelta())
+    pool = make_failed_pool("claim-a", at=NOW - timedelta(hours=1))
+    assert not find_rejection(advance(start_trial(make_class(canary=ONE_NODE)), starting, pools=(pool,)).node_class)
+
+
+def with_uid(machine: Machine, uid: str) -> Machine:
+    node, claim, pods = machine
+    return node, replace(claim, meta=replace(claim.meta, uid=uid)), pods
+
+
+def test_lost_node_claims_with_the_same_name_count_as_two() -> None:
+    node_class = start_trial(make_class(canary=ONE_NODE))
+    starting = make_machine("a", age=None, launch_age=timedelta())
+    node_class = advance(node_class, with_uid(starting, "first")).node_class
+    node_class = advance(node_class, with_uid(starting, "second")).node_class
+    assert not find_rejection(node_class)
+    assert "NodeClaims claim-a, claim-a were deleted" in find_rejection(advance(node_class).node_class)
+
+
+def test_node_claims_with_the_same_name_pass_as_two_nodes() -> None:
+    node_class, healthy = start_trial(make_class(canary="nodes=2 soak=1h")), make_machine("a")
+    peer = make_machine("b", "ami-old")
+    node_class = advance(node_class, with_uid(healthy, "first"), peer).node_class
+    assert choose_images(node_class, (NEW,)) == (OLD,)
+    assert choose_images(advance(node_class, with_uid(healthy, "second"), peer).node_class, (NEW,)) == (NEW,)
 
 
 def test_image_is_rejected_if_a_node_does_not_start_in_time() -> None:

@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shared.decide.provisioning import gang_planning
+from shared.decide.provisioning import gang_planning, gang_zones
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
 from shared.decide.provisioning.gang_planning import plan_pods
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import GANG, GANG_SIZE, GANG_TOPOLOGY, ZONE
 from shared.model.core.metadata import Condition, ObjectMeta, build_pairs
+from shared.model.core.requirements import Requirement, build_requirements
 from shared.model.core.resources import parse_resources
 from shared.model.decisions.placement import Placement, SchedulingOptions
 from shared.model.kubernetes.gangs.gang import PodGroup
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
+from shared.state.gangs.gangs import needs_pod_groups
 from tests.support.catalogues import (
     NOW,
     locate_pods,
@@ -199,6 +201,36 @@ def test_gang_in_one_zone_stays_in_the_zone_of_its_nodes() -> None:
     assert {node.requirements[ZONE].values for node in placement.new_nodes} == {frozenset("b")}
 
 
+def test_gang_whose_zones_are_not_compared_gets_another_zone_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gang_zones, "MAX_ZONE_TRIALS", 0)
+    types = (make_instance_type("small", 1, zones=("a", "b")), make_instance_type("m.04", 4, zones=("c",)))
+    pods = [join_zone_gang(pod) for pod in make_gang("train", 3)]
+    cluster = make_cluster_snapshot(*pods, types=types, has_gangs=True)
+    runs = [replace(cluster, taken_at=NOW + timedelta(minutes=minutes)) for minutes in range(12)]
+    launched = [bool(plan(run).new_nodes) for run in runs]
+    assert any(launched)
+    assert not all(launched)
+
+
+def test_only_zones_that_node_pools_and_pods_allow_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gang_zones, "MAX_ZONE_TRIALS", 0)
+    zone_c, zones_bc = (build_requirements([Requirement(key=ZONE, values=frozenset(values))]) for values in ("c", "bc"))
+    types = (make_instance_type("m.04", 4, zones=("a", "b", "c")),)
+    pods = [join_zone_gang(pod) for pod in make_gang("train", 3)]
+    limited_pods = [replace(pod, spec=replace(pod.spec, required_terms=(zone_c,))) for pod in pods]
+    for pool, members in ((make_node_pool(requirements=zone_c), pods), (make_node_pool(), limited_pods)):
+        cluster = make_cluster_snapshot(*members, types=types, node_pools=(pool,), has_gangs=True)
+        for minutes in range(6):
+            assert len(plan(replace(cluster, taken_at=NOW + timedelta(minutes=minutes))).new_nodes) == 3
+    cluster = make_cluster_snapshot(
+        *pods, types=types, node_pools=(make_node_pool(requirements=zones_bc),), has_gangs=True
+    )
+    runs = [replace(cluster, taken_at=NOW + timedelta(minutes=minutes)) for minutes in range(12)]
+    assert {zone for run in runs for node in plan(run).new_nodes for zone in node.requirements[ZONE].values} == set(
+        "bc"
+    )
+
+
 def test_invalid_topology_names_the_annotation_and_the_fix() -> None:
     pods = [join_zone_gang(pod, "rack") for pod in make_gang("train", 2)]
     message = find_message(plan(make_limited_cluster(*pods, max_cpu=100)), "train-0")
@@ -237,3 +269,11 @@ def test_pods_of_a_pod_group_need_its_min_member() -> None:
     small_group = replace(group, min_member=2)
     locations = locate_pods(plan(replace(cluster, pod_groups=(small_group,))))
     assert sorted(locations.values()) == ["LimitExceeded", "default", "default"]
+
+
+def test_pod_groups_are_read_for_pods_with_and_without_a_node() -> None:
+    pending = make_pod("train-0", "3", labels={"scheduling.x-k8s.io/pod-group": "train"})
+    running = replace(pending, node_name="standing", phase="Running", conditions=())
+    completed = replace(running, phase="Succeeded")
+    for pod, is_needed in ((pending, True), (running, True), (completed, False), (make_pod("web"), False)):
+        assert needs_pod_groups(make_cluster_snapshot(pod)) is is_needed

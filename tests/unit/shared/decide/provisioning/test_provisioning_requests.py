@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement
 from shared.decide.provisioning.gang_planning import plan_pods
-from shared.decide.provisioning.provisioning_requests import describe_requests
+from shared.decide.provisioning.provisioning_requests import describe_requests, resolve_requests
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Condition, ObjectMeta, build_pairs
 from shared.model.core.resources import parse_resources
@@ -146,6 +146,59 @@ def test_request_fails_when_its_time_is_over(seconds: str) -> None:
     request = make_request(3, parameters=build_pairs({"ValidUntilSeconds": seconds}))
     conditions = list_conditions(make_request_cluster(request=request, cpu="8"))
     assert conditions.get("Failed") == (("True", "Expired") if seconds == "30" else None)
+
+
+@pytest.mark.parametrize("seconds", ["99999999999999999999", "86400000000000", "9" * 5000])
+def test_time_with_many_digits_never_ends_and_does_not_stop_the_plan(seconds: str) -> None:
+    request = make_request(3, parameters=build_pairs({"ValidUntilSeconds": seconds}))
+    assert "Failed" not in list_conditions(make_request_cluster(request=request, cpu="8"))
+
+
+def make_consumer(name: str, cpu: str, labels: dict[str, str] | None = None) -> Pod:
+    pod = make_pod(name, cpu, on="a", labels=labels or {})
+    return replace(pod, meta=replace(pod.meta, annotations=build_pairs({CONSUMED_REQUEST: "train"})))
+
+
+PROVISIONED = Condition(type="Provisioned", status="True", reason="Provisioned", since=NOW)
+LEADER = Workload(
+    kind="PodTemplate",
+    meta=ObjectMeta(name="leader", namespace="shop"),
+    labels=build_pairs({"role": "leader"}),
+    spec=PodSpec(requests=make_requests("1")),
+)
+LEADER_AND_WORKERS = make_request(
+    pod_sets=(RequestedPods(template="leader", count=1), RequestedPods(template="worker", count=2)),
+    conditions=(PROVISIONED,),
+)
+
+
+@pytest.mark.parametrize(
+    ("consumers", "kept_cpus"),
+    [
+        ([make_consumer("w-0", "3")], ["1", "3"]),
+        ([make_consumer("l", "1")], ["3", "3"]),
+        ([make_consumer("w-0", "3"), make_consumer("l", "1")], ["3"]),
+        ([make_consumer("l", "1500m", {"role": "leader", "x": "y"}), make_consumer("a", "3")], ["3"]),
+        ([make_consumer("sidecar", "4")], ["1", "3"]),
+        ([make_consumer(f"w-{number}", "3") for number in range(3)], []),
+    ],
+    ids=["worker", "leader", "both", "labels", "template without labels", "all"],
+)
+def test_pod_replaces_a_pod_of_its_own_pod_set(consumers: list[Pod], kept_cpus: list[str]) -> None:
+    cluster = make_request_cluster(*consumers, request=LEADER_AND_WORKERS, pod_templates=(TEMPLATE, LEADER))
+    [resolved] = resolve_requests(cluster)
+    assert [pod.spec.requests for pod in resolved.pods] == [make_requests(cpu) for cpu in kept_cpus]
+
+
+def test_request_ends_when_pods_use_all_of_it_so_that_completed_pods_do_not_bring_it_back() -> None:
+    consumers = [make_consumer("w-0", "3"), make_consumer("w-1", "3")]
+    request = make_request(conditions=(PROVISIONED,))
+    conditions = list_conditions(make_request_cluster(*consumers, request=request, **NODES))
+    assert conditions["BookingExpired"] == ("True", "BookingExpired")
+    partly_used = make_request_cluster(consumers[0], request=request, **NODES)
+    assert list_conditions(partly_used) == {}
+    waiting = make_request_cluster(*consumers, request=make_request(), **NODES)
+    assert "BookingExpired" not in list_conditions(waiting)
 
 
 def test_missing_template_fails_the_request() -> None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from shared.decide.scheduling.templates.declared_devices import list_declared_kinds
-from shared.model.core.devices import DeviceConstraint, NodeDevices
+from shared.model.core.devices import ClaimSpec, DeviceConstraint, NodeDevices
 from shared.model.core.labels import HOSTNAME, INSTANCE_TYPE, NODEPOOL
 from shared.model.core.metadata import ObjectMeta, build_pairs
 from shared.model.karpenter.node_overlay import NodeOverlay
@@ -237,6 +237,34 @@ def test_unsupported_field_of_a_claim_is_named() -> None:
     spec = make_spec(make_request(), unsupported="spec.devices.requests[0].exactly.capacity")
     [failure] = solve(make_device_cluster(make_claiming_pod("x"), observed=TWO_GPUS, spec=spec)).unschedulable
     assert "spec.devices.requests[0].exactly.capacity is not supported by Joiner" in failure.message
+
+
+def explain_refusal(spec: ClaimSpec, devices: NodeDevices) -> str:
+    [failure] = solve(make_device_cluster(make_claiming_pod("x"), observed={"m.08": devices}, spec=spec)).unschedulable
+    return failure.message
+
+
+def test_stopped_search_is_named() -> None:
+    pairs = tuple(make_device(f"{number:02d}", attributes={"pair": str(number % 30)}) for number in range(60))
+    constraint = DeviceConstraint(attribute=f"{DRIVER}/pair", is_distinct=True)
+    spec = make_spec(make_request(count=31), constraints=(constraint,))
+    message = explain_refusal(spec, NodeDevices(devices=pairs))
+    assert "the search for devices for 31 gpu was stopped after 20,000 steps: simplify the claim" in message
+
+
+def test_attribute_of_a_constraint_that_no_device_has_is_named() -> None:
+    spec = make_spec(make_request(), constraints=(DeviceConstraint(attribute="resource.kubernetes.io/pcieRoot"),))
+    message = explain_refusal(spec, make_devices(1))
+    assert "the values of resource.kubernetes.io/pcieRoot on new nodes are not known" in message
+
+
+@pytest.mark.parametrize(
+    "selector", [f'device.attributes["{DRIVER}"].?model.orValue("") == "a"', "cel.bind(x, 1, x == 1)"]
+)
+def test_syntax_that_only_kubernetes_supports_is_named(selector: str) -> None:
+    message = explain_refusal(make_spec(make_request("gpu", selector)), make_devices(1))
+    assert "which is not supported by Joiner: write" in message
+    assert "correct the selector" not in message
 
 
 def test_missing_deleted_and_full_claims_are_named() -> None:

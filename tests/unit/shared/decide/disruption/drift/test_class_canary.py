@@ -72,6 +72,13 @@ def test_nodes_that_passed_and_nodes_in_flight_count_as_canary_nodes() -> None:
     assert list_drifted(make_class(CanaryState(trials=(TRIAL,))), make_machine("a"), in_flight) == {}
 
 
+def test_node_with_the_name_of_a_passed_node_claim_is_another_node() -> None:
+    new_node = make_machine("b", "ami-new")
+    for uid, drifted in (("uid-b", {"a": "AMIDrift"}), ("uid-earlier", {})):
+        node_class = make_class(CanaryState(trials=(replace(TRIAL, passed=(f"claim-b/{uid}",)),)), nodes=2)
+        assert list_drifted(node_class, make_machine("a"), new_node) == drifted
+
+
 def test_image_before_the_good_one_drifts_while_the_canary_runs() -> None:
     node_class = make_class(CanaryState(trials=(replace(TRIAL, passed=("gone",)),)))
     assert list_drifted(node_class, make_machine("a", "ami-older"), make_machine("b")) == {"a": "AMIDrift"}

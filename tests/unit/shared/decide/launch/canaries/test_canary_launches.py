@@ -64,6 +64,13 @@ def test_nodes_and_passed_nodes_of_the_canary_count() -> None:
     assert list_launches(cluster) == {"a": "ami-new"}
 
 
+def test_node_with_the_name_of_a_passed_node_claim_is_another_node() -> None:
+    for uid, image in (("uid-running", "ami-new"), ("uid-earlier", "ami-amd64")):
+        node_class = make_class(2, passed=(f"running/{uid}",))
+        cluster = make_cluster(make_claim("a"), launch_with("ami-new"), node_classes=(node_class,))
+        assert list_launches(cluster) == {"a": image}
+
+
 def test_image_without_its_minimum_age_is_not_launched() -> None:
     cluster = make_cluster(make_claim("a"), node_classes=(make_class(is_started=False),))
     assert list_launches(cluster) == {"a": "ami-amd64"}

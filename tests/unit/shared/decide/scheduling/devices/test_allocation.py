@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from shared.decide.scheduling.devices.allocation import allocate, find_selector_error, list_used_by_count, take_devices
+from shared.decide.scheduling.devices.allocation import (
+    allocate,
+    find_selector_error,
+    is_search_stopped,
+    list_used_by_count,
+    take_devices,
+)
 from shared.model.core.devices import ClaimSpec, DeviceConstraint, NodeDevices
 from shared.model.core.taints import Taint, Toleration
 from shared.state.dynamic_resources.pod_claims import DeviceDemand
@@ -124,6 +130,8 @@ def test_a_search_without_end_is_stopped() -> None:
     constraint = DeviceConstraint(attribute=f"{DRIVER}/pair", is_distinct=True)
     spec = make_spec(make_request(count=31), constraints=(constraint,))
     assert allocate_names(spec, devices) is None
+    assert is_search_stopped(devices, DeviceDemand(generated=(spec,)))
+    assert not is_search_stopped(devices, DeviceDemand(generated=(make_spec(make_request(count=32)),)))
 
 
 def test_a_selector_that_cannot_be_evaluated_refuses_the_node() -> None:

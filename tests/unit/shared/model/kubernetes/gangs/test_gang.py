@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from shared.model.core.metadata import build_pairs
-from shared.model.kubernetes.gangs.gang import GangMembership, find_gang_membership
+from shared.model.kubernetes.gangs.gang import GangMembership, find_gang_membership, parse_count
 from shared.model.kubernetes.pod import Pod
 from shared.wire.decode.pods import parse_pod
 from shared.wire.schema.core import ObjectMetaJson
@@ -70,3 +70,18 @@ def test_annotations_of_other_tools_are_read() -> None:
     annotations = {"kueue.x-k8s.io/pod-group-total-count": "4", f"{LWS}/size": "5", "other.tool/x": "y"}
     pod = parse_pod(PodJson(metadata=ObjectMetaJson(name="x", annotations=annotations), spec=PodSpecJson()))
     assert dict(pod.meta.annotations) == {key: value for key, value in annotations.items() if key != "other.tool/x"}
+
+
+@pytest.mark.parametrize("size", ["9" * 5000, "99999999999999999999"])
+def test_size_with_many_digits_is_an_error_of_the_gang_and_not_of_the_plan(size: str) -> None:
+    membership = find_gang_membership(make_member({}, {"joiner.dev/gang": "train", "joiner.dev/gang-size": size}))
+    assert membership is not None
+    start = f"joiner.dev/gang-size: '{'9' * 20}' is not a number from 1 to 10,000"
+    assert membership.problem == f"{start}: write the number of pods"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("", None), ("x", None), ("-1", None), ("0", 0), ("007", 7), ("10", 10), ("11", 11), ("99", 11)]
+)
+def test_count_is_parsed_up_to_its_maximum(text: str, count: int | None) -> None:
+    assert parse_count(text, 10) == count

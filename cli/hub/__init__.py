@@ -1,0 +1,1 @@
+"""`joiner hub`: the clusters of several accounts in one table."""
