@@ -9,7 +9,6 @@ from cli.explain.pod_trace.trace import PodTrace, TraceStep
 _SPAN_KIND_INTERNAL: Final = 1
 _STATUS_CODE_ERROR: Final = 2
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_RESOLUTION: Final = timedelta(microseconds=1)
 
 
 def build_trace_id(trace: PodTrace) -> str:
@@ -89,7 +88,7 @@ def _build_attributes(values: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def _format_nanoseconds(at: datetime) -> str:
-    return str((at - _EPOCH) // _EPOCH_RESOLUTION * 1000)
+    return str((at - _EPOCH) // timedelta(microseconds=1) * 1000)
 
 
 def _compute_digest(text: str, digits: int) -> str:
