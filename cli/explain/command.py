@@ -2,10 +2,13 @@
 
 import argparse
 import sys
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from cli.explain.kinds import EXPLAIN_KINDS
 from cli.terminal.stderr import print_errors
+
+if TYPE_CHECKING:
+    from cli.explain.evidence import Evidence
 
 DESCRIPTION: Final = """Explain the state of a pod, node, NodePool, NodeClaim or disruption command: why a pod is
 unschedulable or on its node, why a node was launched with its instance type, why it was removed or is kept, what
@@ -19,6 +22,8 @@ EXAMPLES: Final = """examples:
   joiner explain node ip-10-0-64-5 --context                     and the current state in your cluster
   joiner explain node i-0a31911b38b3d1a82 --journal s3://joiner-prod-bucket --context prod
   joiner explain command emptiness-e0ae10abb2af -o json | jq .history
+  joiner explain pod web-2mh2mqfd6w-44ks7 --trace --journal examples/journal       where the time went until it ran
+  joiner explain pod shop/cart-0 --trace --context prod --otlp http://localhost:4318   and export the trace
 
 NAME can be short:
   pod               name without namespace, or the name of a Deployment, StatefulSet, DaemonSet or Job: an unschedulable
@@ -51,6 +56,19 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     add_cluster_arguments(parser)
     parser.add_argument("-o", "--output", choices=get_args(Output), default="table", help="output format")
     parser.add_argument("--all", action="store_true", dest="is_whole", help="print the complete history")
+    parser.add_argument(
+        "--trace",
+        action="store_true",
+        dest="is_trace",
+        help="of a pod: print the steps from Pending to Running with their durations; with --context, the times of the "
+        "Pod, Node and NodeClaim are included",
+    )
+    parser.add_argument(
+        "--otlp",
+        metavar="ENDPOINT",
+        help="with --trace: also send the trace to ENDPOINT/v1/traces with OTLP/HTTP in JSON, like "
+        "http://localhost:4318; repeated exports of a pod have the same trace ID",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,6 +85,10 @@ def run(args: argparse.Namespace) -> int:
     from cli.terminal.output_format import encode_output  # noqa: PLC0415
     from cli.terminal.text import choose_palette, get_terminal_width  # noqa: PLC0415
 
+    if args.is_trace and args.kind != "pod":
+        args.usage(f"--trace needs a pod, not a {args.kind}: joiner explain pod NAME --trace")
+    if args.otlp is not None and not args.is_trace:
+        args.usage("--otlp needs --trace: joiner explain pod NAME --trace --otlp ENDPOINT")
     try:
         journal, live = read_journal_and_cluster(args)
     except InputError as error:
@@ -74,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
     evidence = build_evidence(journal, live)
     print_errors("explain", journal.messages)
     try:
+        if args.is_trace:
+            return _print_trace(args, evidence)
         explanation = explain_object(evidence, args.kind, args.name)
     except UnknownObject as error:
         is_bucket = args.since is None and journal.source.startswith("s3://")
@@ -88,3 +112,32 @@ def run(args: argparse.Namespace) -> int:
         output = encode_output(build_explanation_document(explanation, evidence), args.output)
     sys.stdout.write(output)
     return 1 if journal.messages else 0
+
+
+def _print_trace(args: argparse.Namespace, evidence: "Evidence") -> int:
+    """Print the trace of a pod, and export it if an endpoint is given; return 1 if the endpoint refuses it."""
+    from cli.explain.evidence import find_full_name  # noqa: PLC0415 - --help needs none of it
+    from cli.explain.page import describe_journal_coverage  # noqa: PLC0415
+    from cli.explain.pod_trace.build_trace import build_pod_trace  # noqa: PLC0415
+    from cli.explain.pod_trace.waterfall import build_trace_document, render_waterfall  # noqa: PLC0415
+    from cli.terminal.output_format import encode_output  # noqa: PLC0415
+    from cli.terminal.text import choose_palette, get_terminal_width  # noqa: PLC0415
+
+    trace = build_pod_trace(evidence, find_full_name(evidence, "pod", args.name))
+    if args.output == "table":
+        coverage = describe_journal_coverage(evidence)
+        output = render_waterfall(trace, coverage, choose_palette(sys.stdout), get_terminal_width(sys.stdout))
+    else:
+        output = encode_output(build_trace_document(trace), args.output)
+    sys.stdout.write(output)
+    if args.otlp is not None:
+        from cli.explain.pod_trace.otlp_document import build_otlp_document  # noqa: PLC0415
+        from cli.explain.pod_trace.otlp_export import export_trace  # noqa: PLC0415
+        from cli.terminal.errors import InputError  # noqa: PLC0415
+
+        try:
+            url = export_trace(args.otlp, build_otlp_document(trace))
+        except InputError as error:
+            return print_errors("explain", [str(error)])
+        sys.stderr.write(f"trace exported to {url}\n")
+    return 1 if evidence.journal.messages else 0

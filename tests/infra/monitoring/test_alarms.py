@@ -50,7 +50,7 @@ def test_alarms_use_emitted_metrics_and_dashboard_uses_only_free_metrics(
 ) -> None:
     alarms = get_resources(template, "AWS::CloudWatch::Alarm").values()
     metric_names = {alarm["MetricName"] for alarm in alarms if alarm.get("Namespace") == NAMESPACE}
-    assert metric_names == ALARM_METRICS - {MONEY_USED, REJECTED_CANARIES}
+    assert metric_names == ALARM_METRICS - {MONEY_USED, REJECTED_CANARIES}  # their alarms are off by default
     [page] = get_resources(template, "AWS::CloudWatch::Dashboard").values()
     body = json.loads(page["DashboardBody"])
     metrics = [metric for widget in body["widgets"] for metric in widget["properties"].get("metrics", [])]

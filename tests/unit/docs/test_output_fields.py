@@ -19,6 +19,7 @@ COMMAND_LINES: Final = {
     "top": f"top {FLEET}",
     "cost": "cost --journal examples/journal --commitments examples/commitments.yaml",
     "explain": "explain nodepool default --journal examples/journal",
+    "explain --trace": "explain pod web-2mh2mqfd6w-44ks7 --trace --journal examples/journal",
     "drift": f"drift {FLEET}",
     "report": "report - --journal examples/journal",
     "replay": "replay latest --journal examples/journal --without nodepool/default",

@@ -1,0 +1,1 @@
+"""The trace of a pod from Pending to Running: built from the journal, printed as a waterfall, exported as OTLP."""
