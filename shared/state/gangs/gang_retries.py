@@ -5,7 +5,7 @@ They are an annotation of the NodePool that had the nodes, so they need no row a
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -25,7 +25,7 @@ class GangRetry(msgspec.Struct, frozen=True, kw_only=True):
     """How often the nodes of a gang were returned, and when they may be launched again."""
 
     count: int
-    until: datetime
+    until: Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def find_gang_retries(pools: Iterable[NodePool]) -> dict[str, GangRetry]:
