@@ -17,7 +17,8 @@ EXAMPLES = ROOT / "examples"
 MANIFESTS = sorted(
     path
     for path in EXAMPLES.rglob("*.yaml")
-    if path.relative_to(EXAMPLES).parts[0] not in ("older", "scenarios", "plan", "events", "commitments.yaml", "hub.yaml")
+    if path.relative_to(EXAMPLES).parts[0]
+    not in ("older", "scenarios", "plan", "events", "commitments.yaml", "hub.yaml")
 )
 """Without older APIs, which are input for conversion, and without files that are no manifests."""
 CATALOGUE = str(EXAMPLES / "catalogue.json")
