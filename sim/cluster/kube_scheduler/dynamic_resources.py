@@ -59,6 +59,8 @@ class DeviceFilter:
         }
         claims: list[Obj] = []
         for pod_claim in pod["spec"]["resourceClaims"]:
+            if not isinstance(pod_claim, dict):
+                return PodDevices(problem=f"spec.resourceClaims has {pod_claim!r}, which this version cannot read")
             name = pod_claim.get("resourceClaimName") or generated.get(pod_claim["name"])
             claim = self.claims.get(name, namespace) if name else None
             if claim is None:

@@ -47,6 +47,8 @@ class ResourceClaimController:
             return
         statuses = {item["name"]: item for item in pod["status"].get("resourceClaimStatuses") or []}
         for pod_claim in pod["spec"]["resourceClaims"]:
+            if not isinstance(pod_claim, dict):
+                continue  # a pod of a later version, restored without validation
             template_name = pod_claim.get("resourceClaimTemplateName")
             if not template_name or pod_claim["name"] in statuses:
                 continue
