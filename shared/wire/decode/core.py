@@ -7,12 +7,13 @@ from typing import Final
 from shared.model.core.metadata import Condition, ObjectMeta, OwnerReference, Pairs, build_pairs
 from shared.model.core.requirements import Requirements, build_requirements, parse_requirement
 from shared.model.core.selectors import LabelSelector, SelectorExpression, build_label_selector
-from shared.model.core.taints import Taint
+from shared.model.core.taints import Taint, Toleration
 from shared.model.karpenter.pause import WORDS_BY_ANNOTATION
 from shared.model.kubernetes.node import Node
 from shared.model.kubernetes.workloads import Namespace
 from shared.wire.decode.field_errors import EXPRESSION_FIX, add_field_path, parse_resource_list
 from shared.wire.schema import core as wire
+from shared.wire.schema.pods import TolerationJson
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -143,3 +144,17 @@ def parse_node(node: wire.NodeJson) -> Node:
         allocatable=parse_resource_list("status.allocatable", node.status.allocatable),
         conditions=parse_conditions(node.status.conditions),
     )
+
+
+def parse_tolerations(tolerations: Iterable[TolerationJson]) -> tuple[Toleration, ...]:
+    """Return the different *tolerations*, sorted."""
+    parsed_tolerations = {
+        Toleration(
+            key=toleration.key,
+            operator=toleration.operator or "Equal",
+            value=toleration.value,
+            effect=toleration.effect,
+        )
+        for toleration in tolerations
+    }
+    return tuple(sorted(parsed_tolerations))

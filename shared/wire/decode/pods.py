@@ -29,7 +29,7 @@ from shared.model.kubernetes.host_ports import HostPort
 from shared.model.kubernetes.pod import Pod, PodSpec
 from shared.model.kubernetes.pod_disruption_budget import PodDisruptionBudget
 from shared.model.kubernetes.workloads import DaemonSet
-from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta
+from shared.wire.decode.core import parse_conditions, parse_label_selector_json, parse_object_meta, parse_tolerations
 from shared.wire.decode.pod_affinity import parse_affinity, without_preferences
 from shared.wire.decode.pod_requests import compute_pod_requests
 from shared.wire.schema import pods as wire
@@ -197,7 +197,7 @@ def _parse_spec_key(key: bytes) -> PodSpec:
     spec_key = _SPEC_KEY_DECODER.decode(key)
     return PodSpec(
         requests=compute_pod_requests(spec_key),
-        tolerations=_parse_tolerations(spec_key.tolerations),
+        tolerations=parse_tolerations(spec_key.tolerations),
         host_ports=_list_host_ports(spec_key),
         volume_claims=spec_key.claims,
         has_resource_claims=bool(spec_key.resource_claims),
@@ -207,19 +207,6 @@ def _parse_spec_key(key: bytes) -> PodSpec:
         ),
         **parse_affinity(spec_key),
     )
-
-
-def _parse_tolerations(tolerations: Iterable[wire.TolerationJson]) -> tuple[Toleration, ...]:
-    parsed_tolerations = {
-        Toleration(
-            key=toleration.key,
-            operator=toleration.operator or "Equal",
-            value=toleration.value,
-            effect=toleration.effect,
-        )
-        for toleration in tolerations
-    }
-    return tuple(sorted(parsed_tolerations))
 
 
 def _list_host_ports(spec_key: wire.PodSpecKey) -> tuple[HostPort, ...]:

@@ -16,13 +16,12 @@ from shared.model.core.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from shared.model.core.taints import Taint, Toleration
+from shared.model.core.taints import Taint
 from shared.model.core.units import parse_quantity
-from shared.wire.decode.core import parse_object_meta, parse_requirements
+from shared.wire.decode.core import parse_object_meta, parse_requirements, parse_tolerations
 from shared.wire.decode.field_errors import QUANTITY_FIX, add_field_path
 from shared.wire.schema import devices as wire
 from shared.wire.schema.core import TaintJson
-from shared.wire.schema.pods import TolerationJson
 
 _RESTRICTING_EFFECTS: Final = ("NoSchedule", "NoExecute")
 _NODE_NAME_FIELD: Final = "metadata.name"
@@ -171,7 +170,7 @@ def _parse_request(request: wire.DeviceRequestJson, name: str, path: str) -> tup
         takes_all=request.allocation_mode == "All",
         count=request.count or 1,
         has_admin_access=request.admin_access,
-        tolerations=_parse_tolerations(request.tolerations),
+        tolerations=parse_tolerations(request.tolerations),
     )
     return parsed_request, unsupported
 
@@ -240,19 +239,6 @@ def _parse_taints(taints: Iterable[TaintJson]) -> tuple[Taint, ...]:
         if taint.effect in _RESTRICTING_EFFECTS
     )
     return tuple(sorted(set(restricting_taints)))
-
-
-def _parse_tolerations(tolerations: Iterable[TolerationJson]) -> tuple[Toleration, ...]:
-    parsed_tolerations = {
-        Toleration(
-            key=toleration.key,
-            operator=toleration.operator or "Equal",
-            value=toleration.value,
-            effect=toleration.effect,
-        )
-        for toleration in tolerations
-    }
-    return tuple(sorted(parsed_tolerations))
 
 
 def _parse_amount(path: str, value: str | int) -> int:
