@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cli.hub.cluster_summary import ClusterSummary
+from cli.hub.next_steps import list_next_steps
 from cli.hub.session import HubRow, HubView
 from cli.hub.totals import HubTotals, compute_totals, list_unknown
 from cli.terminal.table import TableLayout, render_table
@@ -42,6 +43,10 @@ def build_hub_document(view: HubView) -> dict[str, Any]:
         "clusters": [
             {"name": row.cluster.name, "error": row.error or None}
             | ({} if row.summary is None else _build_summary_document(row.summary))
+            | {
+                "remarks": list(list_remarks(row, view.at)),
+                "nextSteps": [{"purpose": step.purpose, "command": step.command} for step in list_next_steps(row)],
+            }
             for row in view.rows
         ],
     }
@@ -95,7 +100,7 @@ def render_hub(view: HubView, palette: Palette, width: int | None) -> Iterator[s
     yield ""
     yield from describe_totals(view)
     for row in view.rows:
-        yield from list_remarks(row, view.at)
+        yield from (f"{row.cluster.name}: {remark}" for remark in list_remarks(row, view.at))
 
 
 def _build_cells(name: str, summary: ClusterSummary, at: datetime) -> tuple[str, ...]:
@@ -137,18 +142,18 @@ def describe_totals(view: HubView) -> Iterator[str]:
 
 def list_remarks(row: HubRow, at: datetime) -> Iterator[str]:
     """Yield what to know about a cluster that could be read."""
-    summary, name = row.summary, row.cluster.name
+    summary = row.summary
     if summary is None:
         return
     if summary.is_silent:
         age = format_elapsed(at - summary.last_entry_at)
-        yield f"{name}: no journal entry for {age}, the values are older: run `joiner doctor` for this cluster"
+        yield f"no journal entry for {age}, the values are older: run `joiner doctor` for this cluster"
     if summary.costs.is_late and summary.costs.billed_until is not None:
-        yield f"{name}: costs only until {format_instant(summary.costs.billed_until)}"
+        yield f"costs only until {format_instant(summary.costs.billed_until)}"
     if unknown := list_unknown(row):
-        yield f"{name}: unknown, and not in the totals: {', '.join(unknown)}"
+        yield f"unknown, and not in the totals: {', '.join(unknown)}"
     for pause in summary.pauses or ():
-        yield f"{name}: paused: {pause}"
+        yield f"paused: {pause}"
 
 
 def _count(number: int | None, noun: str) -> str:

@@ -114,7 +114,7 @@ def test_hub_shows_the_clusters_that_it_can_read_and_names_the_others(clusters: 
     assert "audit" in batch["pauses"][0]
     assert {row["kubernetesVersion"] for name, row in rows.items() if name != "locked"} == {"1.34"}
     assert prod["monthUsd"] > batch["monthUsd"] > 0
-    assert set(rows["locked"]) == {"name", "error"}
+    assert set(rows["locked"]) == {"name", "error", "remarks", "nextSteps"}
     assert "sts:AssumeRole arn:aws:iam::555566667777:role/joiner-hub" in rows["locked"]["error"]
     assert "check role and external-id" in rows["locked"]["error"]
 
@@ -175,6 +175,27 @@ def test_role_without_a_permission_is_named_and_the_others_are_read(clusters: Cl
     assert f"check the permissions of {role} on the bucket" in rows["batch"]["error"]
     assert rows["prod"]["error"] is None
     assert hub.read_clusters()["batch"]["error"] is None
+
+
+def test_suggested_commands_work_with_the_role(
+    clusters: Clusters, hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    steps = {step["purpose"]: step["command"] for step in hub.read_clusters()["batch"]["nextSteps"]}
+    assert (
+        "assume-role --role-arn arn:aws:iam::444455556666:role/joiner-hub"
+        in steps["use the role in this shell for an hour"]
+    )
+    role = "arn:aws:iam::444455556666:role/joiner-hub"
+    credentials = clusters.accounts.stages["batch"].account.issue_role_credentials(role, "joiner-hub")
+    for name, value in credentials.build_environment().items():
+        monkeypatch.setenv(name, value)
+    words = steps["see the costs by NodePool"].split()
+    assert words[:3] == ["AWS_REGION=us-east-1", "joiner", "cost"]
+    assert main([*words[2:], "-o", "json"]) == 0
+    capsys.readouterr()
+    source = words[words.index("--journal") + 1]
+    assert source in steps["open the interactive page of the cluster"]
+    assert main(["report", "-", "--journal", source, "-o", "json", "--now", format_instant(clusters.now)]) == 0
 
 
 def test_hub_changes_no_bucket(clusters: Clusters, hub: Hub) -> None:

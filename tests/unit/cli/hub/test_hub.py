@@ -50,8 +50,10 @@ def test_cluster_that_cannot_be_read_is_a_row_and_does_not_stop_the_others(tmp_p
     status, clusters = run_json(capsys, file)
     assert status == 1
     assert [cluster["name"] for cluster in clusters] == ["a", "gone", "b"]
-    assert clusters[0] == clusters[2] | {"name": "a"}
+    assert clusters[0] == clusters[2] | {"name": "a", "nextSteps": clusters[0]["nextSteps"]}
     assert clusters[1] == {
+        "remarks": [],
+        "nextSteps": [{"purpose": "list the copied journal", "command": f"ls {tmp_path / 'nothing'}/journal"}],
         "name": "gone",
         "error": f"{tmp_path / 'nothing'}: folder not found: check folder; a relative path is relative to the hub file",
     }
@@ -148,7 +150,7 @@ VALID: Final = {"name": "a", "bucket": "bucket-a", "region": "us-east-1"}
         ([VALID, VALID], "cluster a: name: used twice: write a unique name"),
         (
             [VALID | {"rolle": ROLE}],
-            "cluster a: rolle: unknown field: use name, bucket, folder, region, role, external-id",
+            "cluster a: rolle: unknown field: use name, bucket, folder, region, role, external-id, context",
         ),
         ([VALID | {"external-id": 12}], "cluster a: external-id: 12 is not text: write it in quotes"),
         ([{"name": "a"}], "cluster a: bucket, folder: both are missing: write the bucket"),
