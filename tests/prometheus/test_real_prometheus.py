@@ -1,5 +1,6 @@
 """A real Prometheus gets the metrics by remote write and as a scrape target, and refuses what the simulator refuses."""
 
+import math
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from sim.remote_write.workspace import Workspace
 from tests.contract.aws.test_remote_write import build_workspace_port
 from tests.prometheus.example_cluster import LIMIT_USD_PER_HOUR, build_example_reader, compute_example_metrics
 from tests.prometheus.server import PrometheusServer, Series
+from tests.unit.docs.test_dashboards import list_expressions
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.loopback, pytest.mark.xdist_group("prometheus")]
 
@@ -117,3 +119,14 @@ def test_prometheus_and_the_simulated_workspace_refuse_other_headers(
         with pytest.raises(Fault, match="HTTP 415"):
             port.write(build_body("refused_headers"))
         port.close_idle_connections()
+
+
+@pytest.mark.parametrize("expression", list_expressions())
+def test_query_of_a_dashboard_has_a_result(
+    expression: str, prometheus_with_writes: PrometheusServer, prometheus_with_scrapes: PrometheusServer
+) -> None:
+    del prometheus_with_writes
+    query = expression.replace("$cluster", ".*").replace("$nodepool", ".*")
+    values = prometheus_with_scrapes.query(query)
+    clusters = {dict(labels).get("cluster") for labels, value in values.items() if not math.isnan(value)}
+    assert clusters >= ({"prod"} if SNAPSHOT_AGE in query else {"prod", "written"})
