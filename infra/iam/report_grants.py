@@ -6,7 +6,7 @@ import aws_cdk as cdk
 
 from infra.iam.policy_statement import Grant
 
-REPORTING_FUNCTIONS: Final = frozenset({"disrupt", "interrupt", "provision"})
+REPORTING_FUNCTIONS: Final = frozenset({"disrupt", "interrupt", "lifecycle", "provision"})
 """The functions whose journal entries have events."""
 EVENT_SOURCE: Final = "joiner"
 
