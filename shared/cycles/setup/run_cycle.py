@@ -165,9 +165,9 @@ def _record_report(
         calls=calls,
     )
     entry, snapshot_error = _with_snapshot(entry, report, world)
-    record_entry(entry, world, snapshot_error)
+    is_recorded = record_entry(entry, world, snapshot_error)
     emit_metrics(entry.counts | count_action_results(entry.results, entry.problems), world, report.by_zone)
-    send_entry_events(entry, world)
+    send_entry_events(entry if is_recorded else None, world)
     if report.cluster is not None and is_write_due(function, report.cluster.taken_at, world):
         write_metrics(_compute_written_metrics(report.cluster, world), report.cluster.taken_at, world)
     if report.cluster is not None and is_fleet_summary_due(function, trigger, report.cluster):
