@@ -4,23 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import NoReturn
 
 from cli.hub.hub_file import HubCluster
-from shared.errors import Invalid, NotFound, Unreachable
+from cli.hub.summary.read_only_bucket import ReadOnlyBucket
+from shared.errors import NotFound, Unreachable
 from shared.ports.storage import Bucket
-
-
-class ReadOnlyBucket:
-    """A bucket of the hub: nothing can be written."""
-
-    def put(self, key: str, body: bytes) -> NoReturn:  # noqa: ARG002 - the signature of Bucket
-        """Refuse the write.
-
-        Raises:
-            Invalid: always.
-        """
-        raise Invalid(f"{key}: `joiner hub` does not write")
 
 
 class FolderBucket(ReadOnlyBucket):

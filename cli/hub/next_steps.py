@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from cli.hub.cluster_summary import ClusterSummary
 from cli.hub.hub_file import HubCluster
 from cli.hub.session import HubRow
+from cli.hub.summary.cluster_summary import ClusterSummary
 
 UNKNOWN_CONTEXT: Final = "CONTEXT"
 """Stands for the kubeconfig context, if the hub file has none."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from cli.hub.cluster_summary import ClusterSummary
 from cli.hub.next_steps import list_next_steps
 from cli.hub.session import HubRow, HubView
+from cli.hub.summary.cluster_summary import ClusterSummary
 from cli.hub.totals import HubTotals, compute_totals, list_unknown
 from cli.terminal.table import TableLayout, render_table
 from cli.terminal.text import Palette

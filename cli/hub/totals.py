@@ -5,8 +5,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from cli.hub.cluster_summary import ClusterSummary
 from cli.hub.session import HubRow
+from cli.hub.summary.cluster_summary import ClusterSummary
 
 _Reader: TypeAlias = Callable[[ClusterSummary], float | None]
 _READERS: Final[tuple[tuple[str, _Reader], ...]] = (

@@ -88,6 +88,15 @@ class HubAccounts:
         iam = self.stages[cluster].get_client("iam")
         iam.update_assume_role_policy(RoleName="joiner-hub", PolicyDocument=document)
 
+    def put_operator_policy(self, name: str, document: Mapping[str, Any]) -> None:
+        """Give the operators' role the policy *document*."""
+        iam = self._find_operators().get_client("iam")
+        iam.put_role_policy(RoleName="operators", PolicyName=name, PolicyDocument=json.dumps(document))
+
+    def delete_object(self, cluster: str, key: str) -> None:
+        """Delete an object from the bucket of *cluster*."""
+        self.stages[cluster].get_client("s3").delete_object(Bucket=self.buckets[cluster], Key=key)
+
     def _find_operators(self) -> Stage:
         return next(stage for stage in self.stages.values() if stage.account.account_id == OPERATORS_ACCOUNT)
 

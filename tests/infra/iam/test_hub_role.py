@@ -7,11 +7,11 @@ from typing import Final
 import pytest
 
 from cli.hub.cluster_buckets import FolderBucket
-from cli.hub.cluster_summary import read_cluster_summary
+from cli.hub.summary.cluster_summary import read_cluster_summary
 from sim.iam.patterns_and_variables import IamRequest, build_context
 from sim.iam.policy import AccessDecision, evaluate_policies, parse_policy
 from sim.world.memory_ports import MemoryBucket
-from tests.support.hub_guide import OPERATORS, ROLE, read_policies
+from tests.support.hub_guide import OPERATORS, ROLE, read_policies, read_report_policy
 
 ROOT: Final = Path(__file__).parents[3]
 BUCKET_ARN: Final = "arn:aws:s3:::joiner-batch-bucket"
@@ -97,3 +97,15 @@ def test_operators_may_assume_only_this_role() -> None:
         for resource in (ROLE, f"{ROLE}-2", "arn:aws:iam::444455556666:role/admin")
     ]
     assert [decision is AccessDecision.ALLOWED for decision in decisions] == [True, False, False]
+
+
+def test_sender_of_the_daily_report_may_only_publish_to_the_topic() -> None:
+    policy, topic = parse_policy(read_report_policy()), "arn:aws:sns:us-east-1:123456789012:reports"
+    decisions = {
+        (action, resource): evaluate_policies([policy], IamRequest(action=action, resource=resource))
+        for action in ("sns:Publish", "sns:Subscribe", "sns:DeleteTopic")
+        for resource in (topic, f"{topic}-2")
+    }
+    assert [call for call, decision in decisions.items() if decision is AccessDecision.ALLOWED] == [
+        ("sns:Publish", topic)
+    ]

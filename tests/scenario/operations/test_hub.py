@@ -19,7 +19,7 @@ from tests.scenario.hub_accounts import (
     rewrite_as_next_version,
 )
 from tests.scenario.worlds import POOLS, World, make_deployment
-from tests.support.hub_guide import read_policies
+from tests.support.hub_guide import read_policies, read_report_policy
 
 pytestmark = pytest.mark.loopback
 ACCOUNTS: Final = {
@@ -196,6 +196,40 @@ def test_suggested_commands_work_with_the_role(
     source = words[words.index("--journal") + 1]
     assert source in steps["open the interactive page of the cluster"]
     assert main(["report", "-", "--journal", source, "-o", "json", "--now", format_instant(clusters.now)]) == 0
+
+
+def test_daily_report_is_sent_to_a_topic_if_the_sender_may_publish(clusters: Clusters, hub: Hub) -> None:
+    account = clusters.accounts.stages["prod"]
+    topic = account.get_client("sns").create_topic(Name="reports")["TopicArn"]
+    queue = account.get_client("sqs").create_queue(QueueName="reports")["QueueUrl"]
+    account.get_client("sns").subscribe(
+        TopicArn=topic, Protocol="sqs", Endpoint="arn:aws:sqs:us-east-1:123456789012:reports"
+    )
+    tomorrow = clusters.now.replace(hour=3) + timedelta(days=1)
+    status, text = hub.run("--daily", "--topic", topic, now=tomorrow)
+    assert status == 1
+    assert text.startswith("# cost of 5 clusters on 2026-11-21 unknown (UTC)\n")
+    clusters.accounts.put_operator_policy("send", read_report_policy())
+    for name, usd in {"prod": 12.0, "batch": 3.0}.items():
+        clusters.accounts.put_objects(name, {"costs/2026-11-21.json": build_cost_report(usd)})
+    try:
+        status, text = hub.run("--daily", "--topic", topic, now=tomorrow)
+    finally:
+        for name in ("prod", "batch"):
+            clusters.accounts.delete_object(name, "costs/2026-11-21.json")
+    assert status == 1
+    assert text.startswith("# 2 of 5 clusters cost $15.00 on 2026-11-21 (UTC)\n")
+    assert "- Not included, because the cost of the day is unknown: locked, old, next\n" in text
+    [message] = account.get_client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+    body = json.loads(message["Body"])
+    assert (body["Subject"], body["Message"]) == ("Joiner: 2 of 5 clusters cost $15.00 on 2026-11-21", text)
+
+
+def build_cost_report(usd: float) -> bytes:
+    """Return the report of 2026-11-21."""
+    times = {"since": "2026-11-21T00:00:00Z", "until": "2026-11-22T00:00:00Z"}
+    amounts = {"usd": usd, "nodeHours": 48, "savedBySpotUsd": 0, "idleUsd": 0}
+    return json.dumps({"day": "2026-11-21", "cluster": "demo", **times, **amounts}).encode()
 
 
 def test_hub_changes_no_bucket(clusters: Clusters, hub: Hub) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cli.hub.cluster_costs import read_cluster_costs
-from cli.hub.cluster_summary import read_cluster_summary
+from cli.hub.summary.cluster_costs import read_cluster_costs
+from cli.hub.summary.cluster_summary import read_cluster_summary
 from cli.terminal.errors import InputError
 from shared.report.costs.cost_ledger import CostLedger
 from shared.report.costs.node_lifetimes import NodeLifetime

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cli.hub.cluster_summary import ClusterSummary
 from cli.hub.hub_file import HubCluster
 from cli.hub.next_steps import list_next_steps
 from cli.hub.session import HubRow
+from cli.hub.summary.cluster_summary import ClusterSummary
 from cli.main import main
 
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)

@@ -6,9 +6,9 @@ from typing import Final, get_args
 
 import msgspec
 
-from cli.hub.cluster_costs import ClusterCosts, read_cluster_costs
-from cli.hub.newest_entries import DAYS_READ, RECORD_FUNCTIONS, NewestEntries, read_newest_entries
-from cli.hub.recorded_fleet import HubPool, RecordedFleet, read_recorded_fleet
+from cli.hub.summary.cluster_costs import ClusterCosts, read_cluster_costs
+from cli.hub.summary.newest_entries import DAYS_READ, RECORD_FUNCTIONS, NewestEntries, read_newest_entries
+from cli.hub.summary.recorded_fleet import HubPool, RecordedFleet, read_recorded_fleet
 from cli.terminal.errors import InputError
 from shared.model.decisions.action import Function
 from shared.ports.storage import Bucket

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from cli.hub.cluster_buckets import ReadOnlyBucket
+from cli.hub.summary.read_only_bucket import ReadOnlyBucket
 from shared.errors import NotFound
 from shared.ports.storage import Bucket
 from shared.report.costs.cost_ledger import CostLedger, get_day_start

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from cli.facts.mode import describe_mode
-from cli.hub.newest_entries import EntryFields
+from cli.hub.summary.newest_entries import EntryFields
 from cli.replay.rerun import build_cluster
 from cli.status.summary import FleetStatus, build_fleet_status
 from shared.errors import NotFound
