@@ -5,7 +5,6 @@ Between them, as steps of their own, are checks that need the emulation: which c
 
 import re
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -18,15 +17,17 @@ from shared.crds.definitions import read_crds
 from shared.errors import NotFound
 from sim.playground.kubectl import CRDS_PATH
 from tests.contract.account_left import list_account_resources
+from tests.e2e.bundle_checks import build_bundle_steps
 from tests.e2e.cdk import ExpectationFailed
+from tests.e2e.check_step import LATE_SCHEDULE_ERROR, build_check
 from tests.e2e.embedded_environment import EmbeddedEnvironment
 from tests.e2e.libraries import ROOT, ensure_libraries
 from tests.e2e.stage import CLUSTER, NODE_SPEED_FACTOR, SCHEDULE_INTERVAL, Stage
-from tests.e2e_aws.environment import Environment, get_stack_name
+from tests.e2e_aws.environment import get_stack_name
 from tests.e2e_aws.plan import compute_max_usd
 from tests.e2e_aws.preflight import list_refusals
 from tests.e2e_aws.report import build_report, write_report
-from tests.e2e_aws.results import Observation, StepResult
+from tests.e2e_aws.results import StepResult
 from tests.e2e_aws.run import clean_up, record_run, run_steps
 from tests.e2e_aws.steps.registry import ALL_STEPS
 from tests.e2e_aws.steps.step import Step
@@ -37,8 +38,6 @@ FLOW: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/joiner-function
 LEVEL: Final = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/joiner-functions"
 INSTALLED_PATHS: Final = (ROLES, BINDING, FLOW, LEVEL)
 REFUSALS: Final = re.compile(r"AccessDenied|UnauthorizedOperation|is not authorized|[Ff]orbidden")
-LATE_SCHEDULE_ERROR: Final = "User: scheduler.amazonaws.com is not authorized to perform: sts:AssumeRole"
-"""The error of a schedule that is invoked while the stack is deleted: its role is deleted before the schedule."""
 STACK: Final = get_stack_name(CLUSTER)
 INITIAL_PODS, BURST_PODS, REMAINING_PODS = 5, 17, 6
 
@@ -104,31 +103,20 @@ def build_steps(environment: EmbeddedEnvironment) -> tuple[Step, ...]:
     """Return the steps of the test on AWS, with the checks of the emulation between them."""
     checks = Checks(environment)
     after = {
-        "deploy": (_build_check("installed-objects", checks.check_installed_objects),),
+        "deploy": (build_check("installed-objects", checks.check_installed_objects),),
         "idle-hour": (
-            _build_check("scale-up", checks.scale_up),
-            _build_check("burst-at-update", checks.prepare_burst),
+            build_check("scale-up", checks.scale_up),
+            build_check("burst-at-update", checks.prepare_burst),
         ),
-        "canary": (_build_check("burst", checks.check_burst),),
+        "canary": (build_check("burst", checks.check_burst),),
         "orphan": (
-            _build_check("consolidation", checks.consolidate),
-            _build_check("calls", checks.check_calls),
+            build_check("consolidation", checks.consolidate),
+            build_check("calls", checks.check_calls),
         ),
-        "destroy": (_build_check("leftovers", checks.check_leftovers),),
+        "destroy": (build_check("leftovers", checks.check_leftovers),),
     }
-    return tuple(each for step in ALL_STEPS for each in (step, *after.get(step.id, ())))
-
-
-def _build_check(name: str, check: Callable[[], str]) -> Step:
-    """Return a step that expects *check* to return what it saw; an ExpectationFailed makes it `different`."""
-
-    def run(_: Environment) -> Observation:
-        try:
-            return Observation(observed=check(), outcome="as expected")
-        except ExpectationFailed as error:
-            return Observation(observed=str(error), outcome="different")
-
-    return Step(id=name, question=f"emulation: {name}", expectation="no failure", run=run, requires=("deploy",))
+    steps = tuple(each for step in ALL_STEPS for each in (step, *after.get(step.id, ())))
+    return (*steps, *build_bundle_steps(environment.stage, STACK))
 
 
 def _begin(environment: EmbeddedEnvironment) -> None:
