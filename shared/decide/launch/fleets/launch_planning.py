@@ -170,7 +170,7 @@ class _LaunchPlanner:
             if isinstance(request_draft, Unlaunchable):
                 self.unlaunchable.append(msgspec.structs.replace(request_draft, claim=claim))
             else:
-                self._canary_launches.count_launch(request_draft.request)
+                self._canary_launches.count_launch(claim, request_draft.request)
                 claims_by_request.setdefault(request_draft.compute_key(), (request_draft, []))[1].append(claim)
         for request_draft, equal_claims in claims_by_request.values():
             admitted = self._admit_claims(request_draft, equal_claims)

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any, Final
@@ -13,21 +12,18 @@ import pytest
 import yaml
 
 import cli.hub.session
-from cli.hub.cluster_buckets import FolderBucket, TurnTakingBucket, open_cluster_bucket
-from cli.hub.cluster_summary import read_cluster_summary
+from cli.hub.cluster_buckets import TurnTakingBucket, open_cluster_bucket
 from cli.hub.hub_file import HubCluster, read_hub_file
 from cli.hub.session import read_hub
 from cli.main import main
-from cli.terminal.errors import InputError
 from shared.aws import clients as aws_clients
 from shared.aws.clients import TemporaryCredentials
 from shared.errors import Forbidden, Invalid
 from shared.ports.storage import Bucket
 from sim.world.memory_ports import MemoryBucket
+from tests.unit.cli.hub.hub_buckets import AT, EXAMPLE
 
-EXAMPLE: Final = Path(__file__).parents[4] / "examples/journal"
 NOW: Final = "2026-11-21T09:09:00Z"
-AT: Final = datetime(2026, 11, 21, 9, 9, tzinfo=UTC)
 ROLE: Final = "arn:aws:iam::444455556666:role/joiner-hub"
 Out = pytest.CaptureFixture[str]
 
@@ -36,13 +32,6 @@ def write_hub(tmp_path: Path, *clusters: dict[str, Any]) -> str:
     path = tmp_path / "hub.yaml"
     path.write_text(yaml.safe_dump({"clusters": list(clusters)}))
     return str(path)
-
-
-def make_memory_bucket() -> MemoryBucket:
-    bucket, copy = MemoryBucket(), FolderBucket(EXAMPLE)
-    for key in copy.list_keys(""):
-        bucket.put(key, copy.get(key))
-    return bucket
 
 
 def run_json(capsys: Out, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
@@ -61,17 +50,20 @@ def test_cluster_that_cannot_be_read_is_a_row_and_does_not_stop_the_others(tmp_p
     status, clusters = run_json(capsys, file)
     assert status == 1
     assert [cluster["name"] for cluster in clusters] == ["a", "gone", "b"]
-    assert clusters[0] == clusters[2] | {"name": "a"}
+    assert clusters[0] == clusters[2] | {"name": "a", "nextSteps": clusters[0]["nextSteps"]}
     assert clusters[1] == {
+        "remarks": [],
+        "nextSteps": [{"purpose": "list the copied journal", "command": f"ls {tmp_path / 'nothing'}/journal"}],
         "name": "gone",
         "error": f"{tmp_path / 'nothing'}: folder not found: check folder; a relative path is relative to the hub file",
     }
     assert main(["hub", file, "--now", NOW, "--wide"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].startswith("gone  could not be read: ")
-    assert lines[-1] == (
-        "2 clusters: 2 nodes, $0.1092/h, $0.18 today, $0.18 this month; without 1 cluster that could not be read"
-    )
+    assert lines[5:] == [
+        "2 of 3 clusters: 2 nodes, $0.1092/h, $0.18 today, $0.18 this month, 4 pending pods, 0 drifted nodes",
+        "not in the totals, because they could not be read: gone",
+    ]
 
 
 def test_clusters_that_can_all_be_read_exit_with_zero(tmp_path: Path, capsys: Out) -> None:
@@ -85,23 +77,8 @@ def test_clusters_that_can_all_be_read_exit_with_zero(tmp_path: Path, capsys: Ou
 def test_cluster_without_a_recent_entry_is_reported_as_silent(tmp_path: Path, capsys: Out) -> None:
     file = write_hub(tmp_path, {"name": "a", "folder": str(EXAMPLE)})
     assert main(["hub", file, "--now", "2026-11-21T11:09:00Z"]) == 0
-    assert "a: no journal entry for 2h1m: run `joiner doctor` for this cluster" in capsys.readouterr().out
-
-
-def test_month_contains_the_reports_of_past_days() -> None:
-    bucket = make_memory_bucket()
-    report = {"day": "2026-11-20", "cluster": "demo", "usd": 2.5, "nodeHours": 1, "savedBySpotUsd": 0, "idleUsd": 0}
-    times = {"since": "2026-11-20T00:00:00Z", "until": "2026-11-21T00:00:00Z"}
-    bucket.put("costs/2026-11-20.json", json.dumps(report | times).encode())
-    costs = read_cluster_summary(bucket, AT, is_copy=False).costs
-    assert costs is not None
-    assert (round(costs.today_usd, 2), round(costs.usd, 2)) == (0.09, 2.59)
-
-
-def test_pods_are_not_pending_if_provision_has_not_planned_for_them_lately() -> None:
-    bucket = make_memory_bucket()
-    assert read_cluster_summary(bucket, AT, is_copy=False).pending_pods == 2
-    assert read_cluster_summary(bucket, AT + timedelta(minutes=3), is_copy=False).pending_pods == 0
+    expected = "a: no journal entry for 2h1m, the values are older: run `joiner doctor` for this cluster"
+    assert expected in capsys.readouterr().out
 
 
 def test_unreadable_decision_record_is_named_and_older_values_are_shown(tmp_path: Path, capsys: Out) -> None:
@@ -113,19 +90,6 @@ def test_unreadable_decision_record_is_named_and_older_values_are_shown(tmp_path
     assert (cluster["nodePools"], cluster["pauses"], cluster["driftedNodes"]) == (None, None, None)
     assert cluster["nodes"] is not None
     assert "joiner hub: a: snapshot/" in captured.err
-
-
-def test_damaged_journal_entry_does_not_stop_the_others() -> None:
-    bucket = make_memory_bucket()
-    bucket.put("journal/disrupt/2026/11/21/090859-x.json", b"{")
-    summary = read_cluster_summary(bucket, AT, is_copy=False)
-    assert summary.nodes == 1
-    assert [message.partition(":")[0] for message in summary.messages] == ["journal/disrupt/2026/11/21/090859-x.json"]
-
-
-def test_bucket_without_recent_entries_is_an_error_with_a_fix() -> None:
-    with pytest.raises(InputError, match="no journal entries of the last 2 days: check the name, and run `joiner do"):
-        read_cluster_summary(make_memory_bucket(), AT + timedelta(days=3), is_copy=False)
 
 
 def test_clusters_are_read_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +150,7 @@ VALID: Final = {"name": "a", "bucket": "bucket-a", "region": "us-east-1"}
         ([VALID, VALID], "cluster a: name: used twice: write a unique name"),
         (
             [VALID | {"rolle": ROLE}],
-            "cluster a: rolle: unknown field: use name, bucket, folder, region, role, external-id",
+            "cluster a: rolle: unknown field: use name, bucket, folder, region, role, external-id, context",
         ),
         ([VALID | {"external-id": 12}], "cluster a: external-id: 12 is not text: write it in quotes"),
         ([{"name": "a"}], "cluster a: bucket, folder: both are missing: write the bucket"),
