@@ -114,7 +114,7 @@ def test_current_state_is_read_from_a_live_cluster(kind: ExplainKind, name: str,
     assert map_answers(build_journal_evidence(live=build_live_snapshot()), kind, name)["current state"] == expected
 
 
-def test_pause_by_joiner_and_by_a_user_are_told_apart() -> None:
+def test_pause_of_joiner_and_pause_of_a_user_have_different_texts() -> None:
     snapshot = build_live_snapshot()
     at = snapshot.taken_at - timedelta(minutes=10)
     failing_class = with_failed_launches(EC2NodeClass(meta=ObjectMeta(name="default")), at)
