@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import runpy
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -249,9 +251,11 @@ def test_unwritable_folder_is_reported(
     assert "make bundle: [Errno 17] File exists" in capsys.readouterr().err
 
 
-def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        bundle.main(["--help"])
+def test_help_has_examples_and_exit_codes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bundle", "--help"])
+    monkeypatch.delitem(sys.modules, "infra.stack.bundle")
+    with pytest.raises(SystemExit, match=r"^0$"):
+        runpy.run_module("infra.stack.bundle", run_name="__main__")
     output = capsys.readouterr().out
     assert "examples:\n  make bundle CLUSTER=prod\n" in output
     assert "exit codes:\n  0  the bundle was written\n" in output
