@@ -1,7 +1,6 @@
 """What the state of a canary means: the images that are used, and the condition CanarySucceeded."""
 
 from datetime import datetime
-from typing import Final
 
 import msgspec
 
@@ -16,9 +15,8 @@ from shared.model.karpenter.health.canary import (
     parse_canary_settings,
     parse_canary_state,
 )
+from shared.model.karpenter.health.rejections import CANARY_REJECTED_REASON, is_image
 from shared.model.karpenter.node_class import EC2NodeClass, ResolvedImage
-
-REJECTED_REASON: Final = "CanaryRejected"
 
 
 class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +101,7 @@ def _describe_state(node_class: EC2NodeClass) -> tuple[str, str, str]:
     rejections = list_rejections(node_class)
     if rejections:
         texts = (f"{identity}: {because}; {describe_effect(identity)}" for identity, because in rejections)
-        return "False", REJECTED_REASON, "; ".join(texts)
+        return "False", CANARY_REJECTED_REASON, "; ".join(texts)
     all_trials = [trial for trial in (*state.trials, state.configuration_trial) if trial is not None]
     trials = [trial for trial in all_trials if not trial.is_unused]
     if not trials:
@@ -114,7 +112,7 @@ def _describe_state(node_class: EC2NodeClass) -> tuple[str, str, str]:
 
 def describe_effect(identity: str) -> str:
     """Return what a rejection of *identity* means, and how to override it."""
-    if identity.startswith("ami-"):
+    if is_image(identity):
         effect = "nodes are launched with the last good image, and nodes with this image drift"
     else:
         effect = "nodes with the earlier configuration do not drift; to fix: revert or correct the EC2NodeClass"

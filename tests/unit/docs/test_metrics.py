@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from cli.status.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from infra.monitoring.queries import FIRST_QUERIES
+from shared.decide.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from shared.report.metrics.emf import ALL_METRICS
 
 PAGE: Final = Path("docs/guide/metrics.md").read_text()

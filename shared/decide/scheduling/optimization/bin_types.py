@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.scheduling.instance_types.instance_type_index import OfferingKind, get_offering_kind
 from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.instance_types.offering_prices import OfferingKind, get_offering_kind
 from shared.decide.scheduling.instance_types.price_list import PricedInstanceType
 from shared.decide.scheduling.instance_types.resource_index import Bits, ResourceIndex, build_bits
 from shared.decide.scheduling.optimization.items import Item, build_zone_requirements

@@ -69,7 +69,7 @@ class LocalSearch:
         self._coin_flips = generate_coin_flips()
         self._cached_wastes: dict[tuple[NarrowedTemplate, Vector], float] = {}
         self._supply_by_state: dict[NarrowedTemplate, list[tuple[float, float]]] = {}
-        """Price of a unit of cpu and of memory of each possible instance type."""
+        """Prices of a unit of cpu and of memory of the possible instance types."""
 
     @property
     def expected_rank(self) -> tuple[bool, float]:
@@ -137,14 +137,16 @@ class LocalSearch:
         if key not in self._cached_wastes:
             if node.state not in self._supply_by_state:
                 priced_types = type_index.sort_by_price(node.state.requirements, node.state.mask)
-                self._supply_by_state[node.state] = [
-                    (price / allocatable[0], price / allocatable[1])
-                    for price, allocatable in (
-                        (priced.offering.price_usd_per_hour, type_index.allocatable[priced.bit.bit_length() - 1])
-                        for priced in priced_types
-                    )
-                    if allocatable[0] > 0 and allocatable[1] > 0
-                ]
+                self._supply_by_state[node.state] = _drop_dominated_prices(
+                    [
+                        (price / allocatable[0], price / allocatable[1])
+                        for price, allocatable in (
+                            (priced.offering.price_usd_per_hour, type_index.allocatable[priced.bit.bit_length() - 1])
+                            for priced in priced_types
+                        )
+                        if allocatable[0] > 0 and allocatable[1] > 0
+                    ]
+                )
             cpu, memory = node.used[:2]
             min_price = min(
                 [
@@ -174,6 +176,15 @@ class LocalSearch:
             if node not in chosen_nodes and next(self._coin_flips):
                 chosen_nodes.append(node)
         return chosen_nodes
+
+
+def _drop_dominated_prices(prices: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the pairs of *prices* for which no other pair is as low in both."""
+    undominated_prices: list[tuple[float, float]] = []
+    for cpu_price, memory_price in sorted(prices):
+        if not undominated_prices or memory_price < undominated_prices[-1][1]:
+            undominated_prices.append((cpu_price, memory_price))
+    return undominated_prices
 
 
 def _list_removals(nodes: list[OpenNodeClaim]) -> list[list[OpenNodeClaim]]:

@@ -31,6 +31,7 @@ from shared.model.core.labels import (
 )
 from shared.model.core.metadata import Pairs
 from shared.model.core.units import format_duration, format_instant, parse_duration
+from shared.model.karpenter.health.rejections import describe_identity
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_class import EC2NodeClass, ResolvedImage
 
@@ -219,7 +220,7 @@ def is_identity(text: str) -> bool:
 
 def describe_trial(trial: CanaryTrial, settings: CanarySettings) -> str:
     """Return the state of a trial as a sentence."""
-    subject = f"image {trial.identity}" if trial.image is not None else f"launch configuration {trial.identity}"
+    subject = describe_identity(trial.identity)
     if trial.started_at is None:
         until = format_instant(trial.known_since + settings.minimum_age)
         return f"{subject} waits for its minimum age of {format_duration(settings.minimum_age)} until {until}"

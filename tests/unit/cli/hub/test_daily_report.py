@@ -106,6 +106,14 @@ def test_complete_report_exits_with_zero(tmp_path: Path, capsys: Out) -> None:
     assert "- unchanged compared with 2026-11-19, for 1 cluster" in text
 
 
+def test_first_report_has_no_change(tmp_path: Path, capsys: Out) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "prod")
+    put_report(tmp_path / "prod", "2026-11-20", 12.0)
+    status, text = run_daily(capsys, write_hub(tmp_path, {"name": "prod", "folder": "prod"}))
+    assert status == 0
+    assert "compared with 2026-11-19" not in text
+
+
 def test_damaged_report_is_named(tmp_path: Path, capsys: Out) -> None:
     shutil.copytree(EXAMPLE, tmp_path / "prod")
     put_report(tmp_path / "prod", "2026-11-20", 12.0)

@@ -14,9 +14,9 @@ from cli.main import main
 from cli.metrics.command import parse_address
 from cli.metrics.exposition import Exposition, RefreshedExposition
 from cli.metrics.server import MetricsServer
-from cli.status.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from cli.status.prometheus.text_format import render_metrics
 from cli.terminal.errors import InputError
+from shared.decide.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from shared.model.karpenter.money_limit import MoneyPolicy
 from shared.state.cluster_state import ClusterState
 from tests.support.catalogues import attach_claim, make_cluster_snapshot, make_instance_type, make_node, make_pod
