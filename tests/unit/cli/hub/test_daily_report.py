@@ -94,7 +94,9 @@ def test_json_has_the_documented_fields(hub_file: str, capsys: Out) -> None:
 def test_day_without_any_report_is_unknown_and_not_zero(hub_file: str, capsys: Out) -> None:
     status, text = run_daily(capsys, hub_file, "2026-11-01")
     assert (status, text.splitlines()[0]) == (1, "# cost of 5 clusters on 2026-11-01 unknown (UTC)")
-    assert json.loads(run_daily(capsys, hub_file, "2026-11-01", "-o", "json")[1])["totals"]["usd"] is None
+    totals = json.loads(run_daily(capsys, hub_file, "2026-11-01", "-o", "json")[1])["totals"]
+    assert [value for name, value in totals.items() if name not in ("changedClusters", "missing")] == [None] * 6
+    assert "node hours" not in text
 
 
 def test_complete_report_exits_with_zero(tmp_path: Path, capsys: Out) -> None:
