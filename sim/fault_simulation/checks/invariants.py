@@ -181,9 +181,7 @@ class InvariantChecker:
             )
         self.disrupted_uids |= {claim["metadata"]["uid"] for claim in claims if claim["metadata"]["name"] == name}
         # A node whose instance EC2 has terminated is gone, although lifecycle could not record it yet.
-        ended_ids = {
-            instance.instance_id for instance in self._world.list_launched() if instance.state == "terminated"
-        }
+        ended_ids = {instance.instance_id for instance in self._world.list_launched() if instance.state == "terminated"}
         disrupted_claims = [
             claim["metadata"]["name"]
             for claim in claims
