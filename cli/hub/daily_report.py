@@ -24,10 +24,10 @@ class DayTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Of the clusters with complete reports of both days."""
     changed_clusters: int
     """The number of these clusters."""
-    node_hours: float
-    saved_by_spot_usd: float
-    saved_by_commands_usd: float
-    idle_usd: float
+    node_hours: float | None
+    saved_by_spot_usd: float | None
+    saved_by_commands_usd: float | None
+    idle_usd: float | None
     missing: tuple[str, ...]
     """The clusters that are not in the sums."""
 
@@ -39,11 +39,11 @@ def compute_day_totals(view: HubView) -> DayTotals:
         change for row in view.rows if row.day_costs is not None and (change := row.day_costs.change_usd) is not None
     ]
 
-    def add(amount: Callable[[DailyReport], float]) -> float:
-        return round(sum(map(amount, reports)), 6)
+    def add(amount: Callable[[DailyReport], float]) -> float | None:
+        return round(sum(map(amount, reports)), 6) if reports else None
 
     return DayTotals(
-        usd=add(lambda report: report.paid_usd) if reports else None,
+        usd=add(lambda report: report.paid_usd),
         change_usd=round(sum(changes), 6) if changes else None,
         changed_clusters=len(changes),
         node_hours=add(lambda report: report.node_hours),
@@ -127,13 +127,16 @@ def _describe_totals(view: HubView, totals: DayTotals, day: date) -> Iterator[st
     if totals.missing:
         names = ", ".join(map(escape_markdown, totals.missing))
         yield f"Not included, because the cost of the day is unknown: {names}"
-    if totals.usd is not None:
+    if totals.node_hours is not None:
         yield f"{totals.node_hours:,.0f} node hours"
-        if totals.change_usd is not None:
-            clusters = format_count(totals.changed_clusters, "cluster")
-            yield f"{_format_change(totals.change_usd)} compared with {day - timedelta(days=1)}, for {clusters}"
+    if totals.change_usd is not None:
+        clusters = format_count(totals.changed_clusters, "cluster")
+        yield f"{_format_change(totals.change_usd)} compared with {day - timedelta(days=1)}, for {clusters}"
+    if totals.saved_by_spot_usd is not None:
         yield f"Spot saved {format_usd(totals.saved_by_spot_usd)}, compared with on-demand prices"
+    if totals.saved_by_commands_usd is not None:
         yield f"Disruption commands saved {format_usd(totals.saved_by_commands_usd)} until the end of the day"
+    if totals.idle_usd is not None:
         yield f"{format_usd(totals.idle_usd)} was for capacity that no pod requested"
     yield f"The values after *Now* are those of {format_instant(view.at)}"
 

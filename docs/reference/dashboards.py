@@ -9,7 +9,7 @@ import msgspec
 from shared.decide.prometheus.metric_table import METRIC_BY_NAME, RESOURCE_UNIT
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "examples" / "grafana"
-GRAFANA_UNITS: Final = {"seconds": "s", "USD/h": "currencyUSD", "number": "short"}
+GRAFANA_UNITS: Final = {"seconds": "s", "USD/h": "currencyUSD", "number": "short", "%": "percent"}
 RESOURCE_UNITS: Final = {"cpu": "short", "memory": "bytes", "pods": "short"}
 RATIO_UNIT: Final = "percentunit"
 COLUMN_COUNT: Final = 2
@@ -80,6 +80,19 @@ DASHBOARDS: Final = (
             Panel(title="Price per hour by NodePool", metric="joiner_usd_per_hour", shown_labels=("nodepool",)),
             Panel(
                 title="Price per hour by instance type", metric="joiner_usd_per_hour", shown_labels=("instance_type",)
+            ),
+            Panel(
+                title="Cost of NodePools per hour", metric="karpenter_nodepools_cost_total", shown_labels=("nodepool",)
+            ),
+            Panel(
+                title="Requested part of all allocatable CPU",
+                metric="karpenter_cluster_utilization_percent",
+                resource="cpu",
+            ),
+            Panel(
+                title="Requested part of all allocatable memory",
+                metric="karpenter_cluster_utilization_percent",
+                resource="memory",
             ),
             Panel(title="Price of a month of 730 hours", metric="joiner_usd_per_hour", factor=HOURS_PER_MONTH),
             Panel(title="Limit in USD per hour", metric="joiner_limit_usd_per_hour", shown_labels=("nodepool",)),
@@ -156,7 +169,32 @@ DASHBOARDS: Final = (
                 shown_labels=("node_name",),
                 resource="pods",
             ),
+            Panel(title="Age of nodes", metric="karpenter_nodes_current_lifetime_seconds", shown_labels=("node_name",)),
+            Panel(
+                title="NodeClaims by condition",
+                metric="operator_nodeclaim_status_condition_count",
+                shown_labels=("type", "status"),
+            ),
             Panel(title="Age of the snapshot (scrape target only)", metric="joiner_snapshot_age_seconds"),
+        ),
+    ),
+    Dashboard(
+        uid="joiner-pods",
+        title="Joiner / Pods and offerings",
+        description="Pods by state, and prices of offerings. For the scrape target, and for remote write with "
+        "remote-write-metrics: all.",
+        panels=(
+            Panel(title="Pods by phase", metric="karpenter_pods_state", shown_labels=("phase",)),
+            Panel(title="Pods by namespace", metric="karpenter_pods_state", shown_labels=("namespace",)),
+            Panel(title="Pods by capacity type", metric="karpenter_pods_state", shown_labels=("capacity_type",)),
+            Panel(
+                title="Pods by scheduled and ready", metric="karpenter_pods_state", shown_labels=("scheduled", "ready")
+            ),
+            Panel(
+                title="Prices of offerings",
+                metric="karpenter_cloudprovider_instance_type_offering_price_estimate",
+                shown_labels=("instance_type", "capacity_type", "zone"),
+            ),
         ),
     ),
 )

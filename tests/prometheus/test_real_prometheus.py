@@ -26,7 +26,10 @@ pytestmark = [pytest.mark.controlplane, pytest.mark.loopback, pytest.mark.xdist_
 
 NOW: Final = datetime.now(UTC)
 WRITTEN_METRICS: Final = [metric.name for metric in METRICS if metric.name != SNAPSHOT_AGE]
-AGES: Final = {metric.name for metric in METRICS if metric.name.endswith("_age_seconds")}
+AGES: Final = {
+    *(metric.name for metric in METRICS if metric.name.endswith("_age_seconds")),
+    "karpenter_nodes_current_lifetime_seconds",
+}
 
 
 @pytest.fixture(scope="module")

@@ -9,17 +9,19 @@ from datetime import datetime
 from shared.decide.prometheus.compute_metrics import compute_ages, compute_metrics
 from shared.decide.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, Metric
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.metrics.metric_samples import LabelPairs, MetricSamples, Sample
+from shared.model.core.metrics.metric_samples import LabelPairs, MetricDetail, MetricSamples, Sample
 from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy
 from shared.state.cluster_state import ClusterState
 
 
-def render_metrics(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUSTER_LIMIT) -> str:
+def render_metrics(
+    cluster_state: ClusterState, money: MoneyPolicy = NO_CLUSTER_LIMIT, detail: MetricDetail = "all"
+) -> str:
     """Return the metrics of the cluster, sorted; each family has a HELP and a TYPE line, all are gauges.
 
     *money* has the limit of the cluster in USD per hour.
     """
-    return _render_families(compute_metrics(cluster_state, money))
+    return _render_families(compute_metrics(cluster_state, money, detail))
 
 
 def render_ages(cluster: ClusterSnapshot, now: datetime) -> str:

@@ -4,6 +4,7 @@ The standard library's server is enough: one user, a handful of endpoints, one t
 further dependency. Every request passes `request_checks.py` before anything else.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -68,7 +69,7 @@ class PageServer(ThreadingHTTPServer):
         """Ignore a broken connection: the browser was closed."""
 
 
-class PageRequestHandler(BaseHTTPRequestHandler):
+class PageRequestHandler(BaseHTTPRequestHandler, ABC):
     """Serves one connection."""
 
     server: PageServer
@@ -85,9 +86,9 @@ class PageRequestHandler(BaseHTTPRequestHandler):
         """Compute something; nothing is changed."""
         self._serve(self.get_post_endpoints())
 
+    @abstractmethod
     def get_endpoints(self) -> Mapping[str, Endpoint]:
         """Return the endpoints of the data, by path."""
-        return {}
 
     def get_post_endpoints(self) -> Mapping[str, Endpoint]:
         """Return the endpoints for POST, by path."""

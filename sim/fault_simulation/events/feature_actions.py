@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from shared.errors import NotFound
 from shared.model.cloud_provider.cluster_group import GroupEntry
 from shared.model.karpenter.money_limit import convert_to_micro_usd
 from shared.ports.messaging import BusEvent
@@ -87,7 +88,10 @@ class FeatureSimulator:
 
     def _use_request(self, event: Request) -> None:
         """Start the pods that use the capacity of the request, as Kueue does: once it is provisioned."""
-        request = self._world.cluster.api.get(feature_manifests.REQUESTS, event.name, "default")
+        try:
+            request = self._world.cluster.api.get(feature_manifests.REQUESTS, event.name, "default")
+        except NotFound:
+            return  # the script is over
         if event.is_used_early or is_true(request, "Provisioned"):
             self._world.apply([feature_manifests.build_consumer(event, CONSUMER_SECONDS)])
 

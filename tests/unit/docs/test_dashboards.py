@@ -9,7 +9,7 @@ import pytest
 from docs.reference.dashboards import DASHBOARDS, FOLDER, render_dashboards
 from shared.decide.prometheus.metric_table import METRIC_BY_NAME
 
-METRIC = re.compile(r"(?:joiner|karpenter)_\w+")
+METRIC = re.compile(r"(?:joiner|karpenter|operator)_\w+")
 
 
 def list_expressions() -> list[str]:

@@ -33,7 +33,7 @@ class OfferingPrices:
                     self._numbers_by_kind[kind].append(number)
                 else:
                     self._numbers_by_kind[kind] = [number]
-        self._cached_ranks: list[list[tuple[OfferingKind, PricedInstanceType]]] = []
+        self._cached_ranks: list[list[tuple[int, PricedInstanceType]]] = []
 
     def build_masks(self) -> dict[OfferingKind, Mask]:
         """Return, by offering kind, the instance types that have such an offering."""
@@ -42,26 +42,28 @@ class OfferingPrices:
     def build_price_list(self, kinds: frozenset[OfferingKind]) -> SortedTypePrices:
         """Return the types by the price of the cheapest of their offerings that *kinds* contains."""
         priced_types: list[PricedInstanceType] = []
+        is_allowed = [kind in kinds for kind in self._numbers_by_kind]
         for ranked_offerings in self._rank_offerings():
-            for kind, priced_type in ranked_offerings:
-                if kind in kinds:
+            for kind_number, priced_type in ranked_offerings:
+                if is_allowed[kind_number]:
                     priced_types.append(priced_type)
                     break
         priced_types.sort(key=attrgetter("offering.price_usd_per_hour"))
         return SortedTypePrices(priced_types)
 
-    def _rank_offerings(self) -> list[list[tuple[OfferingKind, PricedInstanceType]]]:
+    def _rank_offerings(self) -> list[list[tuple[int, PricedInstanceType]]]:
+        """Return the offerings of each type with the number of their kind, the cheapest first."""
         if not self._cached_ranks:
-            self._cached_ranks = [
-                self._rank_type(1 << number, instance_type.name, type_offerings)
-                for number, (instance_type, type_offerings) in enumerate(zip(self._types, self._offerings, strict=True))
-            ]
+            kind_numbers = {kind: number for number, kind in enumerate(self._numbers_by_kind)}
+            for number, (instance_type, type_offerings) in enumerate(zip(self._types, self._offerings, strict=True)):
+                bit, name = 1 << number, instance_type.name
+                self._cached_ranks.append(
+                    [
+                        (
+                            kind_numbers[get_offering_kind(offering)],
+                            PricedInstanceType(bit=bit, name=name, offering=offering),
+                        )
+                        for offering in sorted(type_offerings, key=_GET_PRICE_ORDER)
+                    ]
+                )
         return self._cached_ranks
-
-    def _rank_type(
-        self, bit: Mask, name: str, offerings: Sequence[Offering]
-    ) -> list[tuple[OfferingKind, PricedInstanceType]]:
-        return [
-            (get_offering_kind(offering), PricedInstanceType(bit=bit, name=name, offering=offering))
-            for offering in sorted(offerings, key=_GET_PRICE_ORDER)
-        ]

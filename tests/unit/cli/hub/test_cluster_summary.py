@@ -1,10 +1,7 @@
 """Tests of the summary of a cluster: parts that are unknown, damaged, old or of another version."""
 
-import gzip
 import json
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +12,7 @@ from cli.terminal.errors import InputError
 from shared.report.costs.cost_ledger import CostLedger
 from shared.report.costs.node_lifetimes import NodeLifetime
 from sim.world.memory_ports import MemoryBucket
-from tests.unit.cli.hub.hub_buckets import AT, make_memory_bucket
+from tests.unit.cli.hub.hub_buckets import AT, make_memory_bucket, put_newest_record
 
 
 def test_month_contains_the_reports_of_past_days() -> None:
@@ -101,17 +98,6 @@ def test_costs_of_the_day_are_unknown_if_billing_is_late(
     assert (read.day_usd, read.month_usd, read.is_late) == costs
 
 
-def put_newest_record(bucket: MemoryBucket, change: Callable[[dict[str, Any]], object]) -> None:
-    """Write an entry of `disrupt` that is newer than all others; its record is a changed one of `provision`."""
-    entries = [msgspec.json.decode(bucket.get(key)) for key in bucket.list_keys("journal/provision/")]
-    record_key = next(entry["snapshot"] for entry in entries if entry.get("snapshot"))
-    record = msgspec.json.decode(gzip.decompress(bucket.get(record_key)))
-    change(record)
-    bucket.put("snapshot/changed.json.gz", gzip.compress(msgspec.json.encode(record)))
-    entry = {"function": "disrupt", "at": "2026-11-21T09:08:59Z", "snapshot": "snapshot/changed.json.gz", "code": "new"}
-    bucket.put("journal/disrupt/2026/11/21/090859-x.json", msgspec.json.encode(entry))
-
-
 def test_kubernetes_version_is_that_of_the_newest_record_that_contains_it() -> None:
     bucket = make_memory_bucket()
     put_newest_record(bucket, lambda record: record["cluster"].pop("facts"))
@@ -164,3 +150,13 @@ def test_damaged_journal_entry_does_not_stop_the_others() -> None:
 def test_bucket_without_recent_entries_is_an_error_with_a_fix() -> None:
     with pytest.raises(InputError, match="no journal entries of the last 2 days: check the name, and run `joiner do"):
         read_cluster_summary(make_memory_bucket(), AT + timedelta(days=3), is_copy=False)
+
+
+def test_costs_are_unknown_before_the_first_hour_is_billed() -> None:
+    bucket, copy = MemoryBucket(), make_memory_bucket()
+    for key in copy.list_keys(""):
+        if not key.startswith("costs/"):
+            bucket.put(key, copy.get(key))
+    bucket.put("journal/disrupt/2026/11/21/notes.txt", b"not an entry")
+    summary = read_cluster_summary(bucket, AT, is_copy=False)
+    assert (summary.costs.day_usd, summary.costs.month_usd, summary.messages) == (None, None, ())

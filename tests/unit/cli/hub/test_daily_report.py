@@ -94,7 +94,9 @@ def test_json_has_the_documented_fields(hub_file: str, capsys: Out) -> None:
 def test_day_without_any_report_is_unknown_and_not_zero(hub_file: str, capsys: Out) -> None:
     status, text = run_daily(capsys, hub_file, "2026-11-01")
     assert (status, text.splitlines()[0]) == (1, "# cost of 5 clusters on 2026-11-01 unknown (UTC)")
-    assert json.loads(run_daily(capsys, hub_file, "2026-11-01", "-o", "json")[1])["totals"]["usd"] is None
+    totals = json.loads(run_daily(capsys, hub_file, "2026-11-01", "-o", "json")[1])["totals"]
+    assert [value for name, value in totals.items() if name not in ("changedClusters", "missing")] == [None] * 6
+    assert "node hours" not in text
 
 
 def test_complete_report_exits_with_zero(tmp_path: Path, capsys: Out) -> None:
@@ -104,6 +106,14 @@ def test_complete_report_exits_with_zero(tmp_path: Path, capsys: Out) -> None:
     status, text = run_daily(capsys, write_hub(tmp_path, {"name": "prod", "folder": "prod"}))
     assert (status, text.splitlines()[0]) == (0, "# 1 cluster cost $12.00 on 2026-11-20 (UTC)")
     assert "- unchanged compared with 2026-11-19, for 1 cluster" in text
+
+
+def test_first_report_has_no_change(tmp_path: Path, capsys: Out) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "prod")
+    put_report(tmp_path / "prod", "2026-11-20", 12.0)
+    status, text = run_daily(capsys, write_hub(tmp_path, {"name": "prod", "folder": "prod"}))
+    assert status == 0
+    assert "compared with 2026-11-19" not in text
 
 
 def test_damaged_report_is_named(tmp_path: Path, capsys: Out) -> None:

@@ -4,24 +4,28 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any, Final
 
+import msgspec
 import pytest
 import yaml
 
 import cli.hub.session
-from cli.hub.cluster_buckets import TurnTakingBucket, open_cluster_bucket
+from cli.cluster.fixes import SIGN_IN_HINT
+from cli.hub.cluster_buckets import FolderBucket, TurnTakingBucket, open_cluster_bucket
 from cli.hub.hub_file import HubCluster, read_hub_file
 from cli.hub.session import read_hub
 from cli.main import main
 from shared.aws import clients as aws_clients
 from shared.aws.clients import TemporaryCredentials
-from shared.errors import Forbidden, Invalid
+from shared.errors import Fault, Forbidden, Invalid, NotFound, Throttled, Unreachable
 from shared.ports.storage import Bucket
+from shared.report.costs.cost_ledger import CostLedger
 from sim.world.memory_ports import MemoryBucket
-from tests.unit.cli.hub.hub_buckets import AT, EXAMPLE
+from tests.unit.cli.hub.hub_buckets import AT, EXAMPLE, WritableFolder, put_newest_record
 
 NOW: Final = "2026-11-21T09:09:00Z"
 ROLE: Final = "arn:aws:iam::444455556666:role/joiner-hub"
@@ -128,6 +132,65 @@ def test_refused_role_is_an_error_with_the_fields_to_check(monkeypatch: pytest.M
     )
 
 
+@pytest.mark.parametrize(
+    ("fault", "cluster", "fix"),
+    [
+        (Forbidden("s3:GetObject: ExpiredToken"), {}, SIGN_IN_HINT),
+        (Forbidden("s3:GetObject x: AccessDenied"), {}, "check the permissions of your identity (`aws sts get-caller-"),
+        (Forbidden("s3:GetObject x: AccessDenied"), {"role": ROLE}, f"check the permissions of {ROLE} on the bucket"),
+        (NotFound("s3:ListObjectsV2: NoSuchBucket"), {}, "check bucket and region: the bucket's name is the stack"),
+        (Unreachable("s3: timeout"), {}, "check region and the network"),
+        (Throttled("s3: SlowDown"), {}, "try again in a minute"),
+        (Invalid("s3: odd"), {}, ""),
+    ],
+)
+def test_fault_of_a_cluster_is_shown_with_its_fix(
+    monkeypatch: pytest.MonkeyPatch, fault: Fault, cluster: dict[str, str], fix: str
+) -> None:
+    @contextmanager
+    def refuse_bucket(_: HubCluster) -> Iterator[Bucket]:
+        raise fault
+        yield
+
+    monkeypatch.setattr(cli.hub.session, "open_cluster_bucket", refuse_bucket)
+    [row] = read_hub([HubCluster(name="a", bucket="bucket", region="us-east-1", **cluster)], AT).rows
+    assert row.error.startswith(f"{fault}{f': {fix}' if fix else ''}")
+
+
+def test_hub_without_a_readable_cluster_has_no_table(tmp_path: Path, capsys: Out) -> None:
+    assert main(["hub", write_hub(tmp_path, {"name": "gone", "folder": "nothing"}), "--now", NOW, "--wide"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("gone  could not be read: ")
+    assert lines[2].startswith("0 of 1 cluster: ? nodes, ?, ? today, ? this month, ? pending pods, ? drifted nodes")
+
+
+def test_late_costs_and_pauses_are_named_below_the_totals(tmp_path: Path, capsys: Out) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "a")
+    ledger = CostLedger(since=AT - timedelta(hours=9), until=AT.replace(hour=2, minute=0))
+    (tmp_path / "a/costs/today.json").write_bytes(msgspec.json.encode(ledger))
+    put_newest_record(WritableFolder(tmp_path / "a"), pause_everything)
+    assert main(["hub", write_hub(tmp_path, {"name": "a", "folder": "a"}), "--now", NOW, "--wide"]) == 0
+    text = capsys.readouterr().out
+    assert "a: costs only until 2026-11-21T02:00:00Z\n" in text
+    assert "a: paused: " in text
+    assert "a: paused: NodePool default: " in text
+
+
+def pause_everything(record: dict[str, Any]) -> None:
+    """Set `mode: plan`, and pause the disruption of the NodePool."""
+    record["given"]["settings"]["mode"] = "plan"
+    annotations = record["cluster"]["node_pools"][0]["meta"].setdefault("annotations", [])
+    annotations.append(["joiner.dev/disruption-paused", "true by anna because audit"])
+
+
+def test_part_of_a_folder_that_cannot_be_read_is_unreachable(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    with pytest.raises(NotFound, match="file not found"):
+        FolderBucket(tmp_path).get("missing.json")
+    with pytest.raises(Unreachable, match="Is a directory"):
+        FolderBucket(tmp_path).get("journal")
+
+
 def test_nothing_can_be_written(tmp_path: Path) -> None:
     from threading import Lock  # noqa: PLC0415 - only here
 
@@ -176,10 +239,29 @@ def test_error_in_the_hub_file_names_cluster_field_and_fix(
     assert f"joiner hub: {file}: {message}" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("clusters: [", ":2: not YAML: "),
+        ("clusters: []\n---\nclusters: []\n", ": 2 documents: write one document with `clusters:`"),
+        ("clusters: [a]\nrole: x\n", ": role: unknown field: remove it"),
+        (f"clusters: {['a'] * 501}", ": clusters: 501 clusters: use several files with at most 500"),
+    ],
+)
+def test_file_that_is_no_hub_file_is_an_error_with_the_fix(
+    tmp_path: Path, capsys: Out, text: str, message: str
+) -> None:
+    file = tmp_path / "hub.yaml"
+    file.write_text(text)
+    assert main(["hub", str(file)]) == 1
+    assert f"joiner hub: {file}{message}" in capsys.readouterr().err
+
+
 def test_hub_file_is_read_with_all_fields(tmp_path: Path) -> None:
-    file = write_hub(tmp_path, VALID | {"role": ROLE, "external-id": "x1"}, {"name": "b", "folder": "copy"})
+    fields = {"role": ROLE, "external-id": "x1", "context": "prod"}
+    file = write_hub(tmp_path, VALID | fields, {"name": "b", "folder": "copy"})
     assert read_hub_file(file) == (
-        HubCluster(name="a", bucket="bucket-a", region="us-east-1", role=ROLE, external_id="x1"),
+        HubCluster(name="a", bucket="bucket-a", region="us-east-1", role=ROLE, external_id="x1", context="prod"),
         HubCluster(name="b", folder=str(tmp_path / "copy")),
     )
 

@@ -58,6 +58,10 @@ def test_refused_role_leads_to_the_caller_and_the_role() -> None:
         "aws s3 ls s3://joiner-batch/journal/ --region eu-west-1",
         "joiner doctor --context CONTEXT",
     ]
+    assert list_commands(PLAIN, error="AccessDenied") == [
+        "aws s3 ls s3://joiner-prod/journal/ --region us-east-1",
+        "joiner doctor --context prod",
+    ]
     assert list_commands(FOLDER, error="folder not found") == ["ls 'my copies/prod'/journal"]
 
 
