@@ -17,6 +17,7 @@ from cli.convert.validation.semantic_checks import find_semantic_problems, list_
 from cli.lint.canary_rules import lint_canary
 from cli.lint.finding import LintFinding, LintLevel, build_finding, get_object_name
 from cli.lint.gang_rules import lint_gang
+from cli.lint.gang_start_rules import lint_gang_start
 from cli.lint.label_values import lint_label_values
 from cli.lint.node_pool_rules import lint_node_pools
 from cli.lint.other_annotations import HonorSetting, lint_other_annotations
@@ -102,6 +103,7 @@ def _lint_object(source_object: SourceObject, honor: HonorSetting) -> Iterator[L
         yield from lint_pod_resources(source_object)
         yield from lint_workload_share(source_object)
         yield from lint_gang(source_object)
+    yield from lint_gang_start(source_object)
     yield from lint_schedule(source_object)
     yield from lint_canary(source_object)
     for path, notes in _find_in_metadata("annotations", source_object.value, ()):

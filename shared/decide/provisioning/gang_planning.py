@@ -176,16 +176,17 @@ class _GangPlanner:
         planned = self._try_plan(left_out)
         rejected_gangs: list[QueuedGang] = []
         while broken_gangs := [queued for queued in ready_gangs if not self._is_whole(queued, planned.placement)]:
-            if self._is_over():
-                planned = replace(planned, placement=_without_gangs(planned.placement, broken_gangs))
-            else:
-                broken_gangs = broken_gangs if self._trial_count >= MAX_GANG_TRIALS else broken_gangs[-1:]
+            is_over = self._is_over()
+            if not is_over and self._trial_count < MAX_GANG_TRIALS:
+                broken_gangs = broken_gangs[-1:]
             for queued in broken_gangs:
                 self._explain_refusal(queued, planned.placement)
                 ready_gangs.remove(queued)
                 rejected_gangs.append(queued)
                 left_out |= queued.queued_names
-            if not self._is_over():
+            if is_over:
+                planned = replace(planned, placement=_without_gangs(planned.placement, broken_gangs))
+            else:
                 planned = self._try_plan(left_out)
         planned = self._retry(planned, ready_gangs, rejected_gangs, left_out)
         refusals = [*self._refusals, *(item for items in self._refusals_by_gang.values() for item in items)]
@@ -230,17 +231,19 @@ class _GangPlanner:
     def _explain_refusal(self, queued: QueuedGang, placement: Placement) -> None:
         """Record why the pods of a gang get no nodes: the pods that do not fit, and the reason of the first one."""
         reason: UnschedulableReason = "GangNotPlaced"
+        cause: UnschedulableReason | None = None
         failures = [item for item in placement.unschedulable if item.pod in queued.queued_names]
         if any(item.reason == "NotReached" for item in failures):
             reason, message = "NotReached", NOT_REACHED_MESSAGE
         elif failures:
             verb = "does" if len(failures) == 1 else "do"
             message = f"{_join_some([item.pod for item in failures])} {verb} not fit: {failures[0].message}"
+            cause = failures[0].reason
         elif not queued.can_launch:
             message = "its pods do not fit existing nodes, and its class launches no nodes"
         else:
             message = f"{_join_some(sorted(queued.queued_names & self._withheld))} must not get new nodes"
-        self._refusals_by_gang[queued.gang.name] = list(_refuse(queued, reason, message, self._withheld))
+        self._refusals_by_gang[queued.gang.name] = list(_refuse(queued, reason, message, self._withheld, cause))
 
 
 def _get_rank(queued: QueuedGang) -> tuple[int, datetime, str]:
@@ -249,12 +252,16 @@ def _get_rank(queued: QueuedGang) -> tuple[int, datetime, str]:
 
 
 def _refuse(
-    queued: QueuedGang, reason: UnschedulableReason, message: str, withheld: frozenset[str]
+    queued: QueuedGang,
+    reason: UnschedulableReason,
+    message: str,
+    withheld: frozenset[str],
+    cause: UnschedulableReason | None = None,
 ) -> Iterator[Unschedulable]:
     gang = queued.gang
     text = f"{queued.kind} {gang.name} needs nodes for all its {format_count(gang.size, 'pod')} or none: {message}"
     for name in sorted(queued.queued_names - withheld):
-        yield Unschedulable(pod=name, reason=reason, message=text)
+        yield Unschedulable(pod=name, reason=reason, message=text, cause=cause)
 
 
 def _join_some(names: Sequence[str]) -> str:

@@ -114,6 +114,8 @@ class Unschedulable(msgspec.Struct, frozen=True, kw_only=True):
     pod: str
     reason: UnschedulableReason
     message: str
+    cause: UnschedulableReason | None = None
+    """Of GangNotPlaced: the reason of the pod that *message* names first."""
 
 
 class PoolWithoutTypes(msgspec.Struct, frozen=True, kw_only=True):
