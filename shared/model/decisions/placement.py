@@ -32,7 +32,7 @@ UnschedulableReason: TypeAlias = Literal[
 ]
 """Why a pod is unschedulable, from errors in the pod itself to the reason that is closest to success.
 
-GangIncomplete: pods of its gang are missing. GangNotPlaced: pods of its gang do not fit.
+GangIncomplete: its gang waits, for missing pods or for a Capacity Block. GangNotPlaced: pods of its gang do not fit.
 
 NotReached: the time limit was reached before the pod was tried. The pod itself is valid.
 """
