@@ -3,6 +3,7 @@
 How to call it:
   python -m sim.fault_simulation --seeds 200                      seeds 1 to 200
   python -m sim.fault_simulation --seeds 50 --first 1001 --jobs 4
+  python -m sim.fault_simulation --seeds 200 --feature gangs      the first 200 seeds that use a feature
   python -m sim.fault_simulation --replay 1017                    one seed, its whole timeline
   python -m sim.fault_simulation --replay 1017 --shrink           and the fewest events with which it fails
   python -m sim.fault_simulation --script '{"seed": 1017, …}'      a script, as it is told of what fails
@@ -17,21 +18,25 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count, islice
 from pathlib import Path
 from typing import Final, TextIO
 
 import msgspec
 
 from sim.fault_simulation.drawing.draw_faults import SITES_FILE, load_known_sites
+from sim.fault_simulation.drawing.draw_features import FEATURE_SITES_FILE, load_feature_sites
 from sim.fault_simulation.drawing.draw_script import draw_script
 from sim.fault_simulation.events.call_sites import KillCoverage
 from sim.fault_simulation.events.script import Script, decode_script, encode_script
+from sim.fault_simulation.features.feature_setup import FEATURE_NAMES
 from sim.fault_simulation.run import RunResult, run_script
 from sim.fault_simulation.shrink import shrink_script
 from sim.fault_simulation.targeted_kills import TARGETS_PER_RUN, SiteSightings
 from sim.fault_simulation.worker_pool import run_scripts
 
 REGRESSIONS: Final = Path(__file__).with_name("regressions.txt")
+ANY_FEATURE: Final = "any"
 RUNS_PER_PROGRESS_LINE: Final = 25
 """Number of runs between two progress lines."""
 
@@ -89,8 +94,7 @@ def main(arguments: list[str] | None = None, out: TextIO = sys.stdout) -> int:
     totals.processor_seconds = sum(os.times()[:4]) - cpu_seconds_before
     totals.wall_seconds = os.times().elapsed - started_at
     if options.write_sites:
-        sites = sorted(totals.coverage.list_sites() | set(load_known_sites()))
-        SITES_FILE.write_text("".join(f"{site}\n" for site in sites))
+        _write_sites(totals.coverage.list_sites(), options.feature)
     for line in (*totals.format_lines(), *_report_kills(totals, options)):
         print(line, file=out)
     print(f"{totals.runs - totals.targeted_runs} seeds, {totals.violations} violations", file=out)
@@ -106,9 +110,7 @@ def _run_selected(options: argparse.Namespace, totals: RunTotals) -> Iterator[Ru
     elif options.replay is not None:
         yield run_script(draw_script(options.replay))
     else:
-        yield from run_scripts(
-            [draw_script(seed) for seed in range(options.first, options.first + options.seeds)], options.jobs
-        )
+        yield from run_scripts(list(islice(_draw_scripts(options.first, options.feature), options.seeds)), options.jobs)
         for targets_per_run in TARGETS_PER_RUN if options.aim else ():
             targeted_scripts = list(
                 totals.sightings.build_targeted_scripts(totals.coverage.find_missed_targets(), targets_per_run)
@@ -117,10 +119,31 @@ def _run_selected(options: argparse.Namespace, totals: RunTotals) -> Iterator[Ru
             yield from run_scripts(targeted_scripts, options.jobs)
 
 
+def _draw_scripts(first: int, feature: str) -> Iterator[Script]:
+    """Yield the scripts of the seeds from *first* that use *feature* (empty: all scripts), without end."""
+    for seed in count(first):
+        script = draw_script(seed)
+        names = script.setup.features.list_names()
+        if feature in ("", *names) or (feature == ANY_FEATURE and names):
+            yield script
+
+
+def _write_sites(sites: set[str], feature: str) -> None:
+    """Add *sites* to the known call sites: new ones of seeds with *feature* to those that only features reach."""
+    known_sites, feature_sites = set(load_known_sites()), set(load_feature_sites())
+    if feature:
+        feature_sites |= sites - known_sites
+    else:
+        known_sites |= sites - feature_sites
+    for path, lines in ((SITES_FILE, known_sites), (FEATURE_SITES_FILE, feature_sites)):
+        path.write_text("".join(f"{site}\n" for site in sorted(lines)))
+
+
 def _report_kills(totals: RunTotals, options: argparse.Namespace) -> Iterator[str]:
     """Yield where handlers were killed, and how to cover the remaining call sites."""
     missed_targets = totals.coverage.find_missed_targets()
-    unmet_sites = sorted(set(load_known_sites()) - totals.coverage.list_sites())
+    known_sites = {*load_known_sites(), *load_feature_sites()}
+    unmet_sites = sorted(known_sites - totals.coverage.list_sites())
     yield f"kills: {totals.coverage.format_summary()}, {totals.targeted_runs} plays were aimed at them"
     if missed_targets and not options.missed:
         yield f"  no function was killed at {len(missed_targets)} call sites: --missed lists them"
@@ -169,6 +192,8 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seeds", type=int, default=200, help="how many (200)")
     parser.add_argument("--first", type=int, default=1, help="the first of them (1)")
+    names = (ANY_FEATURE, *FEATURE_NAMES)
+    parser.add_argument("--feature", choices=names, default="", help="only seeds that use this optional feature")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--replay", type=int, metavar="SEED", help="play this one only, and print its timeline")
     parser.add_argument("--script", metavar="JSON", help="play this one only, as it was told of what failed")

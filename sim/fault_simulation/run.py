@@ -111,6 +111,7 @@ class _ScriptRun:
             script.setup.reaction,
             has_surge_drain=script.setup.has_surge_drain,
             zonal_shift=script.setup.zonal_shift,
+            features=script.setup.features,
         )
         self.started_at = self._last_call_at = self.world.clock.get_time()
         self._calls_at_instant = 0
@@ -199,6 +200,7 @@ class _ScriptRun:
 
     def _handle_invocation(self, invocation: Invocation) -> None:
         self._check_invocation_loop(invocation)
+        self.invariants.observe_invocation(invocation)
         if invocation.outcome != "ok":
             self.add_to_timeline(
                 invocation.function, f"{invocation.outcome} ({invocation.trigger}): {invocation.error}"[:200]

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Final
@@ -141,9 +141,11 @@ class MemoryEventBus:
         """Start without events."""
         self.events: list[BusEvent] = []
         """The accepted events, oldest first; an event that was put twice is here twice."""
+        self.is_refused: Callable[[BusEvent], bool] = lambda _: False
+        """Whether EventBridge refuses an entry of a request, and accepts the others."""
 
     def put(self, events: Sequence[BusEvent]) -> tuple[tuple[int, ...], str]:
-        """Store the events.
+        """Store the events, except those that are refused.
 
         Raises:
             Invalid: EventBridge would reject the request.
@@ -155,8 +157,9 @@ class MemoryEventBus:
         )
         if sum(entry_bytes) > MAX_ENTRY_BYTES:
             raise Invalid("Total size of the entries in the request is over the limit.", code="ValidationException")
-        self.events += events
-        return (), ""
+        refused = tuple(index for index, event in enumerate(events) if self.is_refused(event))
+        self.events += [event for index, event in enumerate(events) if index not in refused]
+        return refused, "ThrottlingException: Rate exceeded" if refused else ""
 
 
 def _check_item(row: TableRow, fence: FencingToken | None) -> None:

@@ -45,6 +45,8 @@ class ResolvedRequest(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     is_used: bool = False
     """Whether it is provisioned and pods of the cluster use its whole capacity."""
+    waiting_count: int = 0
+    """Number of pods of the cluster that are to use its capacity and have no node yet."""
 
 
 def resolve_requests(cluster: ClusterSnapshot) -> tuple[ResolvedRequest, ...]:
@@ -89,7 +91,8 @@ def _resolve_request(
         pod_sets.append([_build_pod(request, template, f"{number}-{index}") for index in range(pod_set.count)])
     unused_pods = _without_used_pods(pod_sets, consumers)
     is_used = bool(consumers) and not unused_pods and request.is_provisioned()
-    return ResolvedRequest(request=request, pods=unused_pods, is_used=is_used)
+    waiting_count = sum(not pod.node_name for pod in consumers)
+    return ResolvedRequest(request=request, pods=unused_pods, is_used=is_used, waiting_count=waiting_count)
 
 
 def _without_used_pods(pod_sets: Sequence[Sequence[Pod]], consumers: Iterable[Pod]) -> tuple[Pod, ...]:
@@ -209,6 +212,9 @@ def _describe_capacity(resolved: ResolvedRequest, placement: Placement, cluster_
     ready_names = {
         name for fit in placement.existing if cluster_state.node_by_name[fit.node].is_initialized() for name in fit.pods
     }
+    if resolved.waiting_count:
+        message = f"{format_count(resolved.waiting_count, 'pod')} that use the capacity have no node yet"
+        return PROVISIONED, "False", "NodesAreLaunched", message
     if names <= ready_names:
         reason = "CapacityIsProvisioned" if request.launches_nodes else "CapacityIsFound"
         return PROVISIONED, "True", reason, "all pods fit initialized nodes"

@@ -49,12 +49,16 @@ class EventMemory(msgspec.Struct, kw_only=True):
     """After a failure: when the next request may be made."""
 
 
-def send_entry_events(entry: JournalEntry, world: World) -> None:
-    """Send the events of *entry*, and those that wait; nothing without an event bus, or if nothing may be changed."""
+def send_entry_events(entry: JournalEntry | None, world: World) -> None:
+    """Send the events of *entry*, and those that wait; nothing without an event bus, or if nothing may be changed.
+
+    None: the bucket does not have the entry. Its events would name an entry that does not exist, and are not sent.
+    """
     if world.event_bus is None or world.settings.mode == "plan":
         return
     memory = _get_memory(world)
-    _add_events(memory, entry, world)
+    if entry is not None:
+        _add_events(memory, entry, world)
     has_time = world.time_left is None or world.time_left() >= MIN_TIME_LEFT
     if memory.waiting and has_time and (memory.retry_at is None or world.clock() >= memory.retry_at):
         _send_waiting_events(memory, world.event_bus, world)

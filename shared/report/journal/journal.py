@@ -88,16 +88,18 @@ def build_cycle_id(function: str, at: datetime, name: str) -> str:
     return f"{function}/{at:%Y/%m/%d/%H%M%S}-{name or 'cycle'}"
 
 
-def record_entry(entry: JournalEntry, world: World, write_error: str = "") -> None:
-    """Write the entry to the bucket if it is significant, and its line to the log.
+def record_entry(entry: JournalEntry, world: World, write_error: str = "") -> bool:
+    """Write the entry to the bucket if it is significant, and its line to the log; return whether it was written.
 
     *write_error* is the error of an earlier write. If the bucket does not respond, the error is logged and nothing
     stops.
     """
     body = msgspec.json.encode(entry, order="deterministic")
+    is_written = False
     if entry.is_significant:
         try:
             world.bucket.put(build_entry_key(entry, world.name), body)
+            is_written = True
         except Fault as fault:
             write_error = f"journal entry lost: {type(fault).__name__}: {fault}"
     error = entry.error or write_error
@@ -125,6 +127,7 @@ def record_entry(entry: JournalEntry, world: World, write_error: str = "") -> No
     }
     message = "cycle failed" if entry.error else "cycle completed"
     log(level, message, world, {name: value for name, value in fields.items() if value or name == "seconds"})
+    return is_written
 
 
 def decode_entry(body: bytes) -> JournalEntry:

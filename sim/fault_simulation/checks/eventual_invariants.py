@@ -12,12 +12,22 @@ from shared.model.cloud_provider.launch_group import LaunchGroup
 from shared.model.core.labels import DISRUPTED_TAINT, NODEPOOL
 from shared.model.decisions.command import CommandState
 from shared.store.table_rows import decode_body_text
+from sim.fault_simulation.checks.feature_liveness import (
+    compute_feature_timeout,
+    delete_requests,
+    find_waiting_requests,
+    is_for_feature,
+    is_group_full,
+    is_remnant,
+)
 from sim.fault_simulation.checks.ground_truth import CLAIMS, is_daemon_pod
-from sim.fault_simulation.checks.node_pool_limits import get_cpu_limits
+from sim.fault_simulation.checks.node_pool_limits import get_general_cpu_limits
 from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.fault_simulation.events.script import Script
 from sim.fault_simulation.events.script_events import DeadBoot
 from sim.fault_simulation.events.script_manifests import INSTANCE_TYPES
+from sim.fault_simulation.features.feature_events import BadRelease
+from sim.fault_simulation.features.feature_manifests import list_blocked_workloads
 from sim.world.measurements import is_finished, is_running
 
 Json = dict[str, Any]
@@ -34,24 +44,36 @@ CLEANUP_TIMEOUT: Final = timedelta(minutes=13)
 
 def compute_settle_timeout(script: Script) -> timedelta:
     """Return how long it may take until all pods run."""
-    has_dead_boot = any(isinstance(event, DeadBoot) for event in script.events)
-    return SETTLE_TIMEOUT + (LIVENESS_TIMEOUT if has_dead_boot else timedelta())
+    has_dead_boot = any(isinstance(event, DeadBoot | BadRelease) for event in script.events)
+    return SETTLE_TIMEOUT + (LIVENESS_TIMEOUT if has_dead_boot else timedelta()) + compute_feature_timeout(script.setup)
 
 
 def find_unplaced_pods(world: FaultWorld, script: Script) -> list[str]:
     """Return the pods that do not run although an instance could be launched for them, sorted."""
-    pods = [pod for pod in world.cluster.list_pods("default") if not is_finished(pod) and not is_daemon_pod(pod)]
-    waiting_pods = sorted(pod["metadata"]["name"] for pod in pods if not is_running(pod))
+    blocked_workloads = list_blocked_workloads(script.setup.features)
+    pods = [
+        pod
+        for pod in world.cluster.list_pods("default")
+        if not is_finished(pod)
+        and not is_daemon_pod(pod)
+        and pod["metadata"].get("labels", {}).get("app") not in blocked_workloads
+        and not is_remnant(world, pod)
+    ]
+    waiting_pods = sorted((pod for pod in pods if not is_running(pod)), key=lambda pod: str(pod["metadata"]["name"]))
+    feature_names = [pod["metadata"]["name"] for pod in waiting_pods if is_for_feature(pod)]
+    general_names = [pod["metadata"]["name"] for pod in waiting_pods if not is_for_feature(pod)]
     wanted_count = sum(
         workload["spec"]["replicas"]
         for resource in SCALABLE_RESOURCES.values()
         for workload in world.cluster.api.list(resource, "default")
+        if workload["metadata"]["name"] not in blocked_workloads
     )
     if len(pods) < wanted_count:
-        waiting_pods.append(f"{wanted_count - len(pods)} that were not made yet")
-    if not waiting_pods or _is_full(world, script):
-        return []
-    return waiting_pods
+        general_names.append(f"{wanted_count - len(pods)} that were not made yet")
+    if general_names and _is_full(world, script):
+        general_names = []
+    waiting_names = [*general_names, *feature_names, *find_waiting_requests(world, script.setup.features)]
+    return [] if is_group_full(world, script.setup.features, len(waiting_names)) else waiting_names
 
 
 def _is_full(world: FaultWorld, script: Script) -> bool:
@@ -63,7 +85,7 @@ def _is_full(world: FaultWorld, script: Script) -> bool:
     used_vcpus: Counter[str] = Counter()
     for instance in instances:
         used_vcpus[instance.get_tag(NODEPOOL)] += world.cloud.types[instance.instance_type].vcpus
-    return all(limit - used_vcpus[pool] < largest_vcpus for pool, limit in get_cpu_limits(script.setup).items())
+    return all(limit - used_vcpus[pool] < largest_vcpus for pool, limit in get_general_cpu_limits(script.setup).items())
 
 
 def find_leftovers(world: FaultWorld) -> list[str]:
@@ -129,7 +151,7 @@ def find_tainted_nodes(world: FaultWorld) -> list[str]:
 
 
 def scale_to_zero(world: FaultWorld) -> None:
-    """Scale all workloads and static NodePools to zero."""
+    """Scale all workloads and static NodePools to zero, and delete Jobs and ProvisioningRequests."""
     api = world.cluster.api
     for kind, resource in SCALABLE_RESOURCES.items():
         for item in api.list(resource, "default"):
@@ -139,3 +161,4 @@ def scale_to_zero(world: FaultWorld) -> None:
     for item in api.list("nodepools.karpenter.sh"):
         if item["spec"].get("replicas"):
             api.patch("nodepools.karpenter.sh", item["metadata"]["name"], {"spec": {"replicas": 0}})
+    delete_requests(world)

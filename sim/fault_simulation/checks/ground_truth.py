@@ -80,6 +80,22 @@ class GroundTruth:
         uids_and_instances = zip(launch_group.uids, sorted(launch_group.result.instances), strict=False)
         return {uid for uid, fleet_instance in uids_and_instances if fleet_instance.instance_id == instance.instance_id}
 
+    def list_staying_instances(self) -> list[Instance]:
+        """Return the living instances whose NodeClaim is not being deleted, or may not be."""
+        claims = self.list_claims()
+        staying_uids = {claim["metadata"]["uid"] for claim in claims if not is_deleting(claim)}
+        uid_by_instance = {get_instance_id(claim): claim["metadata"]["uid"] for claim in claims}
+        staying_instances = []
+        for instance in self._world.list_living():
+            owners = (
+                {uid_by_instance[instance.instance_id]}
+                if instance.instance_id in uid_by_instance
+                else self.list_owner_uids(instance)
+            )
+            if owners & staying_uids:
+                staying_instances.append(instance)
+        return staying_instances
+
     def list_running_pods(self, node: str) -> list[str]:
         """Return the names of the pods that run on *node* (empty: no node), without DaemonSet pods."""
         pod_names = [pod["metadata"]["name"] for pod in self._world.cluster.api.list_pods_on_node(node)] if node else []

@@ -12,11 +12,13 @@ from shared.model.ec2.instance import Instance
 from sim.cluster.api_server.rules.eviction import find_matching_budgets, is_exempt_from_budgets
 from sim.cluster.controller_runtime.object_conditions import is_true
 from sim.fault_simulation.checks.expiration import list_overdue_claims
+from sim.fault_simulation.checks.feature_checks import build_feature_checks
 from sim.fault_simulation.checks.ground_truth import CLAIMS, GroundTruth, get_instance_id, get_node_pool, is_deleting
 from sim.fault_simulation.checks.node_pool_limits import get_allowed_disruptions, get_cpu_limits, is_closed
 from sim.fault_simulation.events.fault_world import FaultWorld
 from sim.fault_simulation.events.script import ScriptSetup
 from sim.fault_simulation.events.script_manifests import DO_NOT_DISRUPT
+from sim.lambda_runtime.invocation import Invocation
 from sim.world.measurements import is_finished
 
 Json = dict[str, Any]
@@ -43,6 +45,7 @@ class InvariantChecker:
         self._initialized_claims: set[str] = set()
         self._orphans_since: dict[str, datetime] = {}
         self._tokens_by_uid: dict[str, set[str]] = defaultdict(set)
+        self._feature_checks = build_feature_checks(world, setup, self._ground_truth, self._report)
         world.observer = self
         world.cluster.api.subscribe(CLAIMS, self._handle_claim)
 
@@ -54,6 +57,13 @@ class InvariantChecker:
         self._check_limits()
         self._check_claim_pairs(claims)
         self._check_expiration(claims)
+        for check in self._feature_checks:
+            check.check_state(claims, self.last_fault)
+
+    def observe_invocation(self, invocation: Invocation) -> None:
+        """Check an invocation that has ended."""
+        for check in self._feature_checks:
+            check.observe_invocation(invocation)
 
     # Effects of the functions
 
@@ -76,6 +86,8 @@ class InvariantChecker:
             if len(self._tokens_by_uid[uid]) > 1:
                 self._report("doubled", f"{caller} started a second instance for {name}")
         self._check_limits()
+        for check in self._feature_checks:
+            check.observe_fleet(caller, result)
 
     def observe_termination(self, caller: str, instance_ids: tuple[str, ...]) -> None:
         """Check that the NodeClaims of terminated instances are being deleted, and that their pods are gone."""
@@ -139,18 +151,9 @@ class InvariantChecker:
 
     def _check_limits(self) -> None:
         """Check the vCPU limits; instances of NodeClaims that are being deleted do not count, as in Karpenter."""
-        claims = self._ground_truth.list_claims()
-        staying_uids = {claim["metadata"]["uid"] for claim in claims if not is_deleting(claim)}
-        uid_by_instance = {get_instance_id(claim): claim["metadata"]["uid"] for claim in claims}
         vcpus: Counter[str] = Counter()
-        for instance in self._world.list_living():
-            owners = (
-                {uid_by_instance[instance.instance_id]}
-                if instance.instance_id in uid_by_instance
-                else self._ground_truth.list_owner_uids(instance)
-            )
-            if owners & staying_uids:
-                vcpus[instance.get_tag(NODEPOOL)] += self._world.cloud.types[instance.instance_type].vcpus
+        for instance in self._ground_truth.list_staying_instances():
+            vcpus[instance.get_tag(NODEPOOL)] += self._world.cloud.types[instance.instance_type].vcpus
         for pool, limit in sorted(get_cpu_limits(self._setup).items()):
             if vcpus[pool] > limit:
                 self._report("limit", f"{vcpus[pool]} vCPUs run of {pool}, the limit is {limit}")
@@ -162,6 +165,8 @@ class InvariantChecker:
         if command_state is None:
             self._report("undecided", f"{caller} deletes {name}, which no command speaks of")
             return
+        for check in self._feature_checks:
+            check.observe_disruption(caller, name, command_state)
         uninitialized = sorted(
             {replacement.claim.name for replacement in command_state.command.replacements} - self._initialized_claims
         )
@@ -175,6 +180,8 @@ class InvariantChecker:
                 f"{caller} deletes {name}, chosen at {command_state.proposed_at}, when none of {pool} might go",
             )
         self.disrupted_uids |= {claim["metadata"]["uid"] for claim in claims if claim["metadata"]["name"] == name}
+        # A node whose instance EC2 has terminated is gone, although lifecycle could not record it yet.
+        ended_ids = {instance.instance_id for instance in self._world.list_launched() if instance.state == "terminated"}
         disrupted_claims = [
             claim["metadata"]["name"]
             for claim in claims
@@ -182,6 +189,7 @@ class InvariantChecker:
             and get_node_pool(claim) == pool
             and claim["metadata"]["uid"] in self.disrupted_uids
             and not is_true(claim, "InstanceTerminating")
+            and get_instance_id(claim) not in ended_ids
         ]
         allowed_disruptions = get_allowed_disruptions(
             self._setup, pool, max((node_counts[pool] for _, node_counts in self._initialized_counts), default=0)

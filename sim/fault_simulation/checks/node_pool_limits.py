@@ -10,6 +10,7 @@ from sim.fault_simulation.events.script_manifests import (
     SCRIPT_START_MINUTE,
     SECOND_POOL,
 )
+from sim.fault_simulation.features.feature_manifests import LIMIT_CPU_BY_POOL, list_pools
 
 DEFAULT_ALLOWED_DISRUPTIONS: Final = 1
 """For a NodePool without a budget of its own: 10 %, rounded up."""
@@ -19,6 +20,11 @@ CLOSED_WINDOW_TOLERANCE: Final = timedelta(seconds=100)
 
 def get_cpu_limits(setting: ScriptSetup) -> dict[str, int]:
     """Return the vCPU limit of each NodePool."""
+    return get_general_cpu_limits(setting) | {name: LIMIT_CPU_BY_POOL[name] for name in list_pools(setting.features)}
+
+
+def get_general_cpu_limits(setting: ScriptSetup) -> dict[str, int]:
+    """Return the vCPU limit of each NodePool that is not only for the pods of a feature."""
     return {MAIN_POOL: setting.limit_cpu} | ({SECOND_POOL: setting.second_pool_cpu} if setting.second_pool_cpu else {})
 
 

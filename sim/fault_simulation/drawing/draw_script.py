@@ -6,6 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sim.fault_simulation.drawing.draw_faults import draw_faults
+from sim.fault_simulation.drawing.draw_features import draw_feature_events, draw_features
 from sim.fault_simulation.drawing.draw_user_actions import draw_user_actions
 from sim.fault_simulation.drawing.random_draws import RandomDraws
 from sim.fault_simulation.events.script import Script, ScriptSetup
@@ -19,11 +20,18 @@ SCHEDULED_VALUES: Final = ("paused=Launches", "paused=Underutilized,Drifted", "l
 
 
 def draw_script(seed: int) -> Script:
-    """Return the script of *seed*: 15 to 22 minutes of work, six kills, and up to eight other faults."""
+    """Return the script of *seed*: 15 to 22 minutes of work, six kills, and up to eight other faults.
+
+    Few seeds use optional features, with more events.
+    """
     draws = RandomDraws(seed)
     length = draws.draw_integer(15, 22, "length") * 60
     setup = _draw_full_setup(draws, _draw_base_setup(draws))
-    events = [*draw_user_actions(draws, length, setup), *draw_faults(draws, length, setup)]
+    events = [
+        *draw_user_actions(draws, length, setup),
+        *draw_faults(draws, length, setup),
+        *draw_feature_events(draws, length, setup.features),
+    ]
     return Script(seed=seed, setup=setup, length_seconds=length, events=_sort_events(events))
 
 
@@ -88,4 +96,5 @@ def _draw_full_setup(draws: RandomDraws, base_setup: ScriptSetup) -> ScriptSetup
         graceful_expiration=graceful_expiration,
         scheduled_values=draws.choose(("", "", *SCHEDULED_VALUES), "window"),
         spot_share_percent=draws.choose(("", "", "50"), "share") if base_setup.allows_spot else "",
+        features=draw_features(draws),
     )

@@ -7,7 +7,9 @@ from typing import Final, TypeAlias
 
 from sim.fault_tap import CallPhase, PortCall
 
-_OBJECT_PATH: Final = re.compile(r"(/(?:nodes|nodeclaims|nodepools|ec2nodeclasses|pods|events|namespaces))/[^/]+")
+_OBJECT_PATH: Final = re.compile(
+    r"(/(?:nodes|nodeclaims|nodepools|ec2nodeclasses|pods|events|namespaces|provisioningrequests))/[^/]+"
+)
 
 KillTarget: TypeAlias = tuple[str, CallPhase]
 """A call site, and whether the handler is killed before or after the call."""

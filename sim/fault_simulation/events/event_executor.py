@@ -12,6 +12,7 @@ from sim.fault_simulation.events.account_faults import FaultInjector
 from sim.fault_simulation.events.call_failures import fail_call
 from sim.fault_simulation.events.call_sites import KillCoverage, get_call_site
 from sim.fault_simulation.events.fault_world import FaultWorld
+from sim.fault_simulation.events.feature_actions import FeatureSimulator
 from sim.fault_simulation.events.script import Script
 from sim.fault_simulation.events.script_events import (
     AnyEvent,
@@ -28,6 +29,7 @@ from sim.fault_simulation.events.script_events import (
     format_event_kind,
 )
 from sim.fault_simulation.events.user_actions import UserSimulator
+from sim.fault_simulation.features.feature_events import FeatureAction, FeatureFault
 from sim.fault_tap import Killed, PortCall
 
 
@@ -40,6 +42,9 @@ class EventExecutor:
         """Schedule *script* on the clock of *world*, from now; *say* receives every event for the timeline."""
         self._world, self._script, self._add_to_timeline, self._coverage = world, script, add_to_timeline, coverage
         self._user_simulator, self._fault_injector = UserSimulator(world, script.setup), FaultInjector(world)
+        self._feature_simulator = FeatureSimulator(world, script.setup.features)
+        if script.setup.features.group_limit_usd_per_hour:
+            self._feature_simulator.join_group()
         self.event_counts: Counter[str] = Counter()
         """Events that took effect, by `format_event_kind`."""
         self._started_at = world.clock.get_time()
@@ -81,6 +86,8 @@ class EventExecutor:
     def _apply_event(self, event: AnyEvent) -> Callable[[], None] | None:
         if isinstance(event, UserAction):
             return self._user_simulator.perform(event)
+        if isinstance(event, FeatureAction | FeatureFault):
+            return self._feature_simulator.perform(event)
         if isinstance(event, InfrastructureFault):
             affected, end = self._fault_injector.inject(event)
             if affected:

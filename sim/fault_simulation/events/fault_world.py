@@ -22,11 +22,12 @@ from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.cluster.api_server.pages import ListOptions
 from sim.fault_simulation.events.script import ScriptSetup
 from sim.fault_simulation.events.script_manifests import INSTANCE_TYPES, RESERVED_TYPE, build_manifests
+from sim.fault_simulation.features.feature_manifests import DEVICE_TYPE, DEVICES
+from sim.fault_simulation.features.feature_setup import FEATURE_SETTINGS, FeatureSetup
 from sim.lambda_runtime.invocation import Invocation
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.world.embedded_world import EmbeddedWorld
 
-FEATURE_GATES: Final = {"FEATURE_GATES": "StaticCapacity=true"}
 MAX_REVISION_AGE: Final = timedelta(minutes=5)
 """Upper limit of the lag of an API server."""
 
@@ -53,9 +54,18 @@ class FaultWorld(EmbeddedWorld):
     observer: CallObserver
 
     def __init__(
-        self, seed: int, reaction: str = "tick", *, has_surge_drain: bool = False, zonal_shift: str = "off"
+        self,
+        seed: int,
+        reaction: str = "tick",
+        *,
+        has_surge_drain: bool = False,
+        zonal_shift: str = "off",
+        features: FeatureSetup = FeatureSetup(),  # noqa: B008 - frozen
     ) -> None:
         """Deploy the stack, which detects pending pods by *reaction*; no manifests are applied yet."""
+        self._environment = features.build_environment()
+        self.broken_images: set[str] = set()
+        """Images whose nodes never register."""
         self.clock_skews: dict[str, timedelta] = {}
         """How far the clock of a function is ahead."""
         self.list_lag = timedelta()
@@ -70,7 +80,10 @@ class FaultWorld(EmbeddedWorld):
         """Instances with a failed status check: from when until when."""
         self.foreign_instances: tuple[str, ...] = ()
         """Instances of another cluster in the same account."""
-        super().__init__(seed, template=_synthesize_template(reaction, zonal_shift, has_surge_drain=has_surge_drain))
+        template = _synthesize_template(
+            reaction, zonal_shift, has_surge_drain=has_surge_drain, has_features=features.is_any_used
+        )
+        super().__init__(seed, template=template)
         if zonal_shift != "off":
             self.cloud.zonal_shifts.enable()
         self.cloud.types = {name: self.cloud.types[name] for name in INSTANCE_TYPES}
@@ -106,6 +119,8 @@ class FaultWorld(EmbeddedWorld):
                 total_count=setup.reserved_count,
             )
             self.cloud.reservations.add(reservation, (("purpose", "chaos"),))
+        if setup.features.has_devices:
+            self.cluster.device_driver.devices_by_type = {DEVICE_TYPE: list(DEVICES)}
         self.apply(build_manifests(setup))
 
     def _launch_foreign_instance(self) -> None:
@@ -142,7 +157,7 @@ class FaultWorld(EmbeddedWorld):
         """Return the world of *function*: with its own clock, and the memory of an idle container."""
         self._world_count += 1
         self._caller = f"{function}-{self._world_count:06d}"
-        world = super()._build_world(function, environment | FEATURE_GATES)
+        world = super()._build_world(function, environment | self._environment)
 
         def read_clock() -> datetime:
             return self.clock.get_time() + self.clock_skews.get(function, timedelta())
@@ -176,10 +191,16 @@ class FaultWorld(EmbeddedWorld):
 
 
 @cache
-def _synthesize_template(reaction: str, zonal_shift: str, *, has_surge_drain: bool) -> Mapping[str, Any]:
+def _synthesize_template(
+    reaction: str, zonal_shift: str, *, has_surge_drain: bool, has_features: bool
+) -> Mapping[str, Any]:
     surge_settings = {"surge-drain": "on", "outcome-check-minutes": "10"} if has_surge_drain else {}
+    feature_settings = FEATURE_SETTINGS if has_features else {}
     return synthesize_template(
-        settings=ACTIVE_SETTINGS | {"reaction": reaction, "zonal-shift": zonal_shift} | surge_settings
+        settings=ACTIVE_SETTINGS
+        | {"reaction": reaction, "zonal-shift": zonal_shift}
+        | surge_settings
+        | feature_settings
     )
 
 

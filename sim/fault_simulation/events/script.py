@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from sim.fault_simulation.events.script_events import USER_ACTION_TYPES, AnyEvent
+from sim.fault_simulation.features.feature_setup import FeatureSetup
 
 
 class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,6 +54,7 @@ class ScriptSetup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Spot share of the main NodePool, above one on-demand node; empty: none."""
     scheduled_values: str = msgspec.field(default="", name="window")
     """Values of the main NodePool in a window of its schedule, such as ``paused=Underutilized``; empty: no schedule."""
+    features: FeatureSetup = FeatureSetup()
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

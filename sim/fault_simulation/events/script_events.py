@@ -1,36 +1,32 @@
-"""Events of a script: user actions and faults. Events with a duration end by themselves.
-
-Seconds count from the moment when the stack has resolved its node classes and built its catalog.
-"""
+"""Events of a script: user actions and faults; see `sim.fault_simulation.features.event`."""
 
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from sim.cloud.ec2.instance import StatusCheck
+from sim.fault_simulation.features.event import Event
+from sim.fault_simulation.features.feature_events import (
+    BadRelease,
+    DeviceJob,
+    FeatureAction,
+    FeatureFault,
+    Gang,
+    OtherCluster,
+    PartialCapacity,
+    Request,
+)
 
 FUNCTIONS: Final = ("provision", "lifecycle", "disrupt", "interrupt", "catalog")
 """The functions of the stack; `interrupt` is invoked only by messages."""
 When = Literal["before", "after"]
-Port = Literal["kube", "ec2", "table", "bucket", "mailbox"]
+Port = Literal["kube", "ec2", "table", "bucket", "mailbox", "group_table", "event_bus"]
 FailureKind = Literal["conflict", "expired", "throttled", "unreachable", "lost", "refused"]
 InstanceFaultKind = Literal["die", "stop", "terminate", "spot", "rebalance", "maintenance", "called-off", "reservation"]
 """`maintenance` is announced; with `called-off` it is canceled at the end of the event."""
 ErasableResource = Literal["nodes", "nodeclaims.karpenter.sh"]
 MessageKind = Literal["unreadable", "unknown", "foreign", "gone", "again"]
 """`again`: an earlier message is delivered once more."""
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True):
-    """An event that happens *at* this second of the script and, if it has a duration, *lasts* this many seconds."""
-
-    at: int
-    lasts: int = 0
-
-    @property
-    def until(self) -> int:
-        """The second when it ends."""
-        return self.at + self.lasts
 
 
 class Scale(Event, frozen=True, kw_only=True, tag="scale"):
@@ -224,8 +220,11 @@ FunctionFault: TypeAlias = Kill | Messages | Pause | Repeat | Skew | Stale | Cal
 InfrastructureFault: TypeAlias = (
     DeadBoot | Doom | Flap | Impair | Lag | Notice | Shortage | SlowDetach | ZonalShiftStart | ZoneDown
 )
-AnyEvent: TypeAlias = UserAction | FunctionFault | InfrastructureFault
-USER_ACTION_TYPES: Final = (Scale, Recreate, Drift, Retag, Release, Batch, Restaff)
+AnyEvent: TypeAlias = UserAction | FunctionFault | InfrastructureFault | FeatureAction | FeatureFault
+USER_ACTION_TYPES: Final = (
+    *(Scale, Recreate, Drift, Retag, Release, Batch, Restaff),
+    *(Gang, Request, DeviceJob, OtherCluster, PartialCapacity),
+)
 """Normal user actions, which excuse no violation."""
 
 
@@ -243,6 +242,8 @@ def format_event_kind(event: AnyEvent) -> str:
             words += [event.when]
         case Impair():
             words += [event.status_check]
+        case BadRelease():
+            words += [event.defect]
         case Erase():
             words += [event.resource.partition(".")[0]]
         case _:

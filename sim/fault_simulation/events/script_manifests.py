@@ -11,6 +11,7 @@ from shared.model.core.labels import (
     SURGE_DRAIN,
 )
 from sim.fault_simulation.events.script import ScriptSetup
+from sim.fault_simulation.features import feature_manifests
 from sim.world import manifests
 from sim.world.manifests import Json
 
@@ -53,6 +54,7 @@ def build_manifests(setup: ScriptSetup) -> list[Json]:
         pools += build_second_pool(setup)
     if setup.has_static:
         pools += [build_static_pool(setup.static_replicas)]
+    pools += [build_feature_pool(setup, name) for name in feature_manifests.list_pools(setup.features)]
     daemon_sets = [build_agent()] if setup.has_agent else []
     return [
         *pools,
@@ -61,6 +63,7 @@ def build_manifests(setup: ScriptSetup) -> list[Json]:
         *daemon_sets,
         *(build_workload(name, count) for name, count in setup.replicas),
         *(build_single() if setup.has_surge_drain else ()),
+        *feature_manifests.build_workloads(setup.features),
     ]
 
 
@@ -69,7 +72,10 @@ def build_node_class(setup: ScriptSetup, name: str = MAIN_POOL, owner: str = "")
     spec: Json = {"tags": {"owner": owner}} if owner else {}
     if setup.reserved_count:
         spec["capacityReservationSelectorTerms"] = [{"tags": {"purpose": "chaos"}}]
-    return manifests.build_node_class(name, **spec)
+    node_class = manifests.build_node_class(name, **spec)
+    if annotations := feature_manifests.build_class_annotations(setup.features):
+        node_class["metadata"]["annotations"] = annotations
+    return node_class
 
 
 def build_main_pool(setup: ScriptSetup, release: str = "r", excluded_type: str = "") -> Json:
@@ -118,6 +124,13 @@ def build_static_pool(replicas: int) -> Json:
     return manifests.build_node_pool(STATIC_POOL, template, replicas=replicas, disruption=disruption)
 
 
+def build_feature_pool(setup: ScriptSetup, name: str) -> Json:
+    """Return the NodePool *name* of an optional feature."""
+    capacity_types = ["on-demand", "spot"] if setup.allows_spot else ["on-demand"]
+    template = _build_template(setup, MAIN_POOL, capacity_types, list(feature_manifests.FEATURE_TYPES))
+    return feature_manifests.build_pool(name, template, _build_disruption(setup, [{"nodes": "1"}]))
+
+
 def _build_template(setup: ScriptSetup, class_name: str, capacity_types: list[str], types: list[str]) -> Json:
     requirements = {"karpenter.sh/capacity-type": capacity_types, "node.kubernetes.io/instance-type": types}
     spec = {"expireAfter": setup.expire_after}
@@ -131,9 +144,14 @@ def _build_disruption(setup: ScriptSetup, disruption_budgets: list[Json]) -> Jso
     return policy | {"budgets": disruption_budgets}
 
 
+def get_workload_kind(name: str) -> str:
+    """Return the kind of the workload *name*, also of a gang or a workload with devices."""
+    return "StatefulSet" if name == "store" else "Deployment"
+
+
 def build_workload(name: str, replicas: int) -> Json:
     """Return the Deployment or StatefulSet of one of `WORKLOADS`."""
-    kind, cpu = "StatefulSet" if name == "store" else "Deployment", WORKLOADS[name][1]
+    kind, cpu = get_workload_kind(name), WORKLOADS[name][1]
     manifest = manifests.build_workload(kind, name, _build_pod_spec(cpu), replicas=replicas)
     pod = manifest["spec"]["template"]
     if name == "fixed":

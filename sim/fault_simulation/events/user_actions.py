@@ -44,7 +44,7 @@ class UserSimulator:
         world = self._world
         match action:
             case Scale():
-                kind = script_manifests.build_workload(action.name, 0)["kind"]
+                kind = script_manifests.get_workload_kind(action.name)
                 world.cluster.scale(kind, "default", action.name, action.replicas)
             case Recreate():
                 self._recreate_pods(action.name)

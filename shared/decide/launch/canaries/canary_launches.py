@@ -28,7 +28,8 @@ class CanaryLaunches:
         """Count the nodes and open launches of each new image."""
         self._cluster = cluster
         self._trials_by_class: dict[str, tuple[EC2NodeClass, tuple[CanaryTrial, ...]]] = {}
-        self._free_by_image: dict[str, int] = {}
+        self._free_by_image: dict[tuple[str, str], int] = {}
+        """By EC2NodeClass and image: several classes can test the same image, each on its own nodes."""
         self._images_by_claim: dict[str, frozenset[str]] = {}
         for node_class in cluster.node_classes:
             trials = list_running_trials(node_class)
@@ -36,7 +37,8 @@ class CanaryLaunches:
                 self._trials_by_class[node_class.name] = (node_class, trials)
                 node_count = parse_canary_settings(node_class).node_count
                 for trial in trials:
-                    self._free_by_image[trial.identity] = node_count - len(self._list_users(trial, node_class))
+                    free_count = node_count - len(self._list_users(trial, node_class))
+                    self._free_by_image[node_class.name, trial.identity] = free_count
 
     def choose_images(self, claim: NodeClaim) -> frozenset[str]:
         """Return the new images that *claim* may be launched with; empty: only the good ones."""
@@ -46,16 +48,18 @@ class CanaryLaunches:
         images = frozenset(
             trial.identity
             for trial in trials[1]
-            if self._free_by_image[trial.identity] > 0 and not self._was_tried(claim, trial.identity)
+            if self._free_by_image[claim.node_class.name, trial.identity] > 0
+            and not self._was_tried(claim, trial.identity)
         )
         self._images_by_claim[claim.name] = images
         return images
 
-    def count_launch(self, request: FleetRequest) -> None:
-        """Count a planned launch: it uses any new image of *request*, whichever EC2 chooses."""
+    def count_launch(self, claim: NodeClaim, request: FleetRequest) -> None:
+        """Count the planned launch of *claim*: it uses any new image of *request*, whichever EC2 chooses."""
         if self._trials_by_class:
-            for image_id in _list_images(request) & self._free_by_image.keys():
-                self._free_by_image[image_id] -= 1
+            for image_id in _list_images(request):
+                if (claim.node_class.name, image_id) in self._free_by_image:
+                    self._free_by_image[claim.node_class.name, image_id] -= 1
 
     def apply_images(self, claim: NodeClaim, cluster: ClusterSnapshot) -> ClusterSnapshot:
         """Return *cluster* in which the node class of *claim* has the new images that were chosen for *claim*."""

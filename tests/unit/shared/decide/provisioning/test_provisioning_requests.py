@@ -201,6 +201,16 @@ def test_request_ends_when_pods_use_all_of_it_so_that_completed_pods_do_not_brin
     assert "BookingExpired" not in list_conditions(waiting)
 
 
+def test_request_is_not_provisioned_while_pods_that_use_it_have_no_node() -> None:
+    waiting = replace(make_pod("w-1", "3"), meta=make_consumer("w-1", "3").meta)
+    consumers = [make_consumer("w-0", "3"), waiting]
+    conditions = list_conditions(make_request_cluster(*consumers, request=make_request(), **NODES))
+    assert conditions["Provisioned"] == ("False", "NodesAreLaunched")
+    bound_consumers = [make_consumer(name, "3") for name in ("w-0", "w-1")]
+    conditions = list_conditions(make_request_cluster(*bound_consumers, request=make_request(), **NODES))
+    assert conditions["Provisioned"] == ("True", "CapacityIsProvisioned")
+
+
 def test_missing_template_fails_the_request() -> None:
     cluster = make_request_cluster(request=make_request(), pod_templates=())
     assert list_conditions(cluster)["Failed"] == ("True", "FailedToCreatePods")

@@ -66,6 +66,18 @@ def make_entry(*namespaces: str) -> JournalEntry:
     return JournalEntry(function="provision", trigger="schedule", at=NOW, cluster="", notes=notes)
 
 
+def test_entry_that_was_not_written_has_no_events_and_those_that_wait_are_sent() -> None:
+    bus = UnreliableBus()
+    world, clock = build_world(bus)
+    bus.is_down = True
+    send_entry_events(make_entry("a"), world)
+    bus.is_down = False
+    clock[0] += RETRY_DELAY
+    send_entry_events(None, world)
+    send_entry_events(None, world)
+    assert [event.detail_type for event in bus.events] == ["Pods Blocked"]
+
+
 def test_nothing_is_sent_without_a_bus_or_in_mode_plan() -> None:
     bus = MemoryEventBus()
     world, _ = build_world(bus)

@@ -138,7 +138,7 @@ def test_unreachable_bucket_is_logged_and_does_not_stop_the_cycle(error: str, le
             raise Unreachable("s3")
 
     entry = msgspec.structs.replace(PLAIN, error=error, results=(ActionResult(action=EVICT, result="done"),))
-    record_entry(entry, outside.build_world(tap=fail_bucket))
+    assert not record_entry(entry, outside.build_world(tap=fail_bucket))
     [line] = map(json.loads, outside.lines)
     assert (line["level"], line["error"], line["actions"]) == (level, expected_error, {"EvictPod": 1})
     assert outside.bucket.list_keys("") == ()

@@ -10,7 +10,7 @@ from shared.model.core.metadata import ObjectMeta, build_pairs
 from shared.model.decisions.action import LaunchInstances
 from shared.model.ec2.fleet import FleetResult
 from shared.model.karpenter.health.canary import CanaryState, CanaryTrial, encode_canary_state
-from shared.model.karpenter.node_claim import NodeClaim
+from shared.model.karpenter.node_claim import NodeClaim, NodeClassRef
 from shared.model.karpenter.node_class import EC2NodeClass
 from tests.support.launch_cases import IMAGES, NOW, make_claim, make_cluster, make_node_class
 from tests.support.snapshot_decisions import plan_launches
@@ -69,6 +69,16 @@ def test_node_with_the_name_of_a_passed_node_claim_is_another_node() -> None:
         node_class = make_class(2, passed=(f"running/{uid}",))
         cluster = make_cluster(make_claim("a"), launch_with("ami-new"), node_classes=(node_class,))
         assert list_launches(cluster) == {"a": image}
+
+
+def test_classes_with_the_same_new_image_have_a_canary_each() -> None:
+    first, second = make_class(1), replace(make_class(1), meta=replace(make_class(1).meta, name="other"))
+    catalog = make_cluster().catalog
+    assert catalog is not None
+    catalog = replace(catalog, by_node_class=(*catalog.by_node_class, ("other", catalog.by_node_class[0][1])))
+    claims = (launch_with("ami-new"), make_claim("a"), make_claim("b", node_class=NodeClassRef(name="other")))
+    cluster = make_cluster(*claims, node_classes=(first, second), catalog=catalog)
+    assert list_launches(cluster) == {"a": "ami-amd64", "b": "ami-new"}
 
 
 def test_image_without_its_minimum_age_is_not_launched() -> None:

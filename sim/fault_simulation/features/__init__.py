@@ -1,0 +1,1 @@
+"""Optional features of scripts: their settings, manifests and events."""
