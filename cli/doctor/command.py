@@ -138,7 +138,21 @@ def _collect_facts(args: argparse.Namespace, messages: list[str]) -> "tuple[Doct
     connection = None if args.filename else _connect(args, skipped_parts)
     kubernetes = _read_kubernetes(args, connection, now, messages)
     account = _read_account(args, connection, kubernetes, now, skipped_parts)
-    return DoctorFacts(now=now, kubernetes=kubernetes, account=account, shipped_crds=load_shipped_crds()), skipped_parts
+    facts = DoctorFacts(now=now, kubernetes=kubernetes, account=account, shipped_crds=load_shipped_crds())
+    return _add_waiting_gangs(facts, connection), skipped_parts
+
+
+def _add_waiting_gangs(facts: "DoctorFacts", connection: "ClusterConnection | None") -> "DoctorFacts":
+    """Return *facts* with the gangs that wait for nodes, if the setting gangs is on and a live cluster is read."""
+    settings, kubernetes = facts.stack.settings if facts.stack is not None else None, facts.kubernetes
+    if settings is None or settings.gangs == "off" or connection is None or kubernetes is None:
+        return facts
+    from msgspec.structs import replace  # noqa: PLC0415 - --help needs none of it
+
+    from cli.facts.cluster import read_waiting_gangs  # noqa: PLC0415 - as above
+
+    gangs = read_waiting_gangs(connection.kube, kubernetes, facts.now)
+    return replace(facts, kubernetes=replace(kubernetes, waiting_gangs=gangs))
 
 
 def _connect(args: argparse.Namespace, skipped_parts: list[str]) -> "ClusterConnection | None":

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from cli.cluster.fixes import SIGN_IN_HINT, is_credential_error
 from cli.cluster.kubeconfig import ClusterConnection, ReadOnlyKube
@@ -18,6 +19,7 @@ from cli.inputs.files import ErrorReporter
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from cli.terminal.text import truncate_text
+from shared.decide.gangs.waiting_gangs import WaitingGang, list_waiting_gangs
 from shared.errors import Fault, Forbidden, NotFound
 from shared.installer.rbac import (
     format_permission,
@@ -26,7 +28,12 @@ from shared.installer.rbac import (
     read_optional_rules,
     read_rbac_manifests,
 )
+from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
+from shared.ports.kubernetes import Kube
+from shared.state.cluster_state import ClusterState
+from shared.state.gangs.gangs import needs_pod_groups
+from shared.take.kubernetes.optional_resources import OPTIONAL_KINDS, POD_GROUP_LISTS
 from shared.take.kubernetes.reflector import Reflector
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS, ResourceKind
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
@@ -131,6 +138,29 @@ def read_cluster_facts(
             read_errors=_format_problems(problems),
             **parts,
         )
+
+
+def read_waiting_gangs(kube: Kube, kubernetes: KubernetesFacts, now: datetime) -> tuple[WaitingGang, ...] | ReadFailure:
+    """List the pods, and the PodGroups if pods need them; return the gangs that wait for nodes."""
+
+    def list_gangs() -> tuple[WaitingGang, ...]:
+        reflector, problems = Reflector(kube, None, now), list[Problem]()
+        pod_kinds = [kind for kind in RESOURCE_KINDS if kind.field == "pods"]
+        pod_fields: dict[str, Any] = dict(reflector.read_lists(pod_kinds, problems))
+        cluster = ClusterSnapshot(
+            taken_at=now,
+            nodes=() if isinstance(kubernetes.nodes, ReadFailure) else kubernetes.nodes,
+            node_pools=() if isinstance(kubernetes.node_pools, ReadFailure) else kubernetes.node_pools,
+            node_claims=() if isinstance(kubernetes.node_claims, ReadFailure) else kubernetes.node_claims,
+            has_gangs=True,
+            **pod_fields,
+        )
+        if needs_pod_groups(cluster):
+            group_kinds = [kind for kind in OPTIONAL_KINDS if kind.field in POD_GROUP_LISTS]
+            cluster = replace(cluster, **reflector.read_lists(group_kinds, problems))
+        return list_waiting_gangs(ClusterState(cluster))
+
+    return query_or_unseen(list_gangs)
 
 
 def read_file_facts(sources: Iterable[str], now: datetime, tell: ErrorReporter) -> KubernetesFacts:

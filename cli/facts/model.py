@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.decide.gangs.waiting_gangs import WaitingGang
 from shared.model.cloud_provider.cluster_group import GroupUsage
 from shared.model.cloud_provider.node_class_findings import NodeClassAnswers
 from shared.model.cloud_provider.zonal_shift import ZonalShift
@@ -84,6 +85,8 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Recent events about what Joiner itself holds back; None for files, which have no events."""
     read_errors: tuple[str, ...] = ()
     """Objects that could not be parsed."""
+    waiting_gangs: tuple[WaitingGang, ...] | ReadFailure | None = None
+    """Gangs that wait for nodes; None if the setting gangs is off, and for files."""
 
 
 class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):

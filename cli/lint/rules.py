@@ -16,6 +16,7 @@ from cli.convert.validation.schema_checks import find_unknown_fields, has_schema
 from cli.convert.validation.semantic_checks import find_semantic_problems, list_planner_problems, parse_leading_field
 from cli.lint.finding import LintFinding, LintLevel, build_finding, get_object_name
 from cli.lint.gang_rules import lint_gang
+from cli.lint.gang_start_rules import lint_gang_start
 from cli.lint.label_values import lint_label_values
 from cli.lint.node_class_rules import lint_node_class_annotations
 from cli.lint.node_pool_rules import lint_node_pools
@@ -102,6 +103,7 @@ def _lint_object(source_object: SourceObject, honor: HonorSetting) -> Iterator[L
         yield from lint_pod_resources(source_object)
         yield from lint_workload_share(source_object)
         yield from lint_gang(source_object)
+    yield from lint_gang_start(source_object)
     yield from lint_schedule(source_object)
     yield from lint_node_class_annotations(source_object)
     for path, notes in _find_in_metadata("annotations", source_object.value, ()):

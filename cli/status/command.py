@@ -4,10 +4,10 @@ import argparse
 from typing import Final, Literal, get_args
 
 DESCRIPTION: Final = """Show the state of a cluster on one page: the nodes of each NodePool by state, with their
-requested resources, cost and limits; active pauses; pending pods with the reason; and problems of NodePools,
-EC2NodeClasses and NodeClaims. For an EKS cluster, the page also shows whether Joiner acts or only plans, when its
-functions last succeeded, and its dashboard. The command reads files, or a live cluster and its AWS account, and changes
-nothing."""
+requested resources, cost and limits; active pauses; pending pods with the reason; gangs that wait for nodes, if the
+setting gangs or $JOINER_GANGS is on; and problems of NodePools, EC2NodeClasses and NodeClaims. For an EKS cluster, the
+page also shows whether Joiner acts or only plans, when its functions last succeeded, and its dashboard. The command
+reads files, or a live cluster and its AWS account, and changes nothing."""
 EXAMPLES: Final = """examples:
   joiner status -f examples/cluster --instance-types examples/catalogue.json     example files
   joiner status                                  your current cluster, and Joiner in its AWS account

@@ -10,6 +10,7 @@ from cli.planning.spot_shares import build_share_documents, list_share_texts
 from cli.planning.table import TableOptions
 from cli.status.canaries import build_canary_document, render_canaries
 from cli.status.fleet_bars import draw_fleet_bars
+from cli.status.gangs import build_gang_document, render_gangs
 from cli.status.schedules import build_schedule_document, render_schedules
 from cli.status.summary import FleetStatus, PoolStatus
 from cli.terminal.bars import choose_bar_columns, draw_percent
@@ -40,6 +41,7 @@ def build_status_document(status: FleetStatus, installation: Installation | None
         "unmanagedNodes": status.unmanaged_nodes,
         "pauses": build_pause_documents(status.pauses),
         "canaries": [build_canary_document(canary) for canary in status.canaries],
+        "waitingGangs": [build_gang_document(gang) for gang in status.gangs],
         "schedules": [build_schedule_document(schedule) for schedule in status.schedules],
         "pendingPods": [{"pod": pod, "message": reason} for pod, reason in status.pending_pods],
         "problems": [
@@ -66,6 +68,7 @@ def render_status(
         render_schedules(status.schedules, palette, table_options.width),
         render_canaries(status.canaries, palette, table_options.width),
         [line for text in list_share_texts(status.spot_shares) for line in wrap_text(text, table_options.width, "")],
+        render_gangs(status.gangs, status.at, palette, table_options.width),
         _render_pending_pods(status, palette, table_options),
         _render_problems(status, palette, table_options),
     )

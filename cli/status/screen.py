@@ -6,6 +6,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from cli.cluster.live_cluster import NOT_INSTALLED_TEXT
 from cli.facts.installation import Installation
 from cli.inputs.environment import read_environment_settings
@@ -24,7 +26,9 @@ from cli.terminal.text import choose_palette, get_terminal_width, is_terminal
 from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.model.cluster import ClusterSnapshot
 from shared.model.karpenter.money_limit import MoneyPolicy
+from shared.settings import ChosenSettings
 from shared.state.cluster_state import ClusterState
+from shared.state.gangs.gangs import needs_pod_groups
 
 if TYPE_CHECKING:
     from cli.terminal.refresh import DrawnPage, Viewport
@@ -91,7 +95,7 @@ def _list_read_errors(observation: Observation) -> list[str]:
 
 def _render_status(observation: Observation, args: argparse.Namespace, *, has_bars: bool = False) -> str:
     planning_input, cluster, installation = observation
-    cluster_state = ClusterState(cluster)
+    cluster_state = ClusterState(replace(cluster, has_gangs=_are_gangs_shown(args, cluster, installation)))
     money = _read_money_policy(args, installation)
     if args.output == "prometheus":
         return render_metrics(cluster_state, money, "nodes")
@@ -105,12 +109,24 @@ def _render_status(observation: Observation, args: argparse.Namespace, *, has_ba
     return "".join([page, *(["\n"] if notes else []), *notes])
 
 
+def _are_gangs_shown(args: argparse.Namespace, cluster: ClusterSnapshot, installation: Installation | None) -> bool:
+    """Return whether gangs are on and their sizes are known: PodGroups are read only if $JOINER_GANGS is on."""
+    if _read_environment(args).gangs == "on":
+        return True
+    is_on = installation is not None and installation.settings is not None and installation.settings.gangs == "on"
+    return is_on and not needs_pod_groups(cluster)
+
+
 def _read_money_policy(args: argparse.Namespace, installation: Installation | None) -> MoneyPolicy:
     """Return the limit of the cluster in USD per hour: of the installation, else from the environment."""
     if installation is not None and installation.settings is not None:
         return build_money_policy(installation.settings)
+    return build_money_policy(_read_environment(args))
+
+
+def _read_environment(args: argparse.Namespace) -> ChosenSettings:
     try:
-        return build_money_policy(read_environment_settings())
+        return read_environment_settings()
     except ValueError as error:
         args.usage(str(error))
         raise AssertionError("argparse has left") from error

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from cli.planning.spot_shares import UsedShares
+from shared.decide.gangs.waiting_gangs import WaitingGang, list_waiting_gangs
 from shared.decide.launch.money.limit_prices import LimitUsage, measure_limit_usage
 from shared.decide.node_class.canary_status import CanarySummary, list_canaries
 from shared.model.core.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
@@ -45,6 +46,8 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Active pauses set by people."""
     schedules: tuple[ScheduleStatus, ...] = ()
     canaries: tuple[CanarySummary, ...] = ()
+    gangs: tuple[WaitingGang, ...] = ()
+    """Gangs that wait for nodes."""
     usd_per_hour: float | None
     """None if there are no prices."""
     spot_shares: UsedShares = MappingProxyType({})
@@ -103,6 +106,7 @@ def build_fleet_status(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUS
         pauses=list_active_pauses(cluster)[0],
         schedules=list_schedule_statuses(cluster),
         canaries=list_canaries(cluster),
+        gangs=list_waiting_gangs(cluster_state),
         usd_per_hour=sum(pool_status.usd_per_hour for pool_status in pools) if has_prices else None,
         spot_shares=measure_planned_shares(cluster_state, Placement()),
         cluster_limit=usage_by_scope.get(CLUSTER_SCOPE),

@@ -94,8 +94,13 @@ class Ec2(Protocol):
     def describe_images(self, selectors: tuple[SelectorTerm, ...]) -> tuple[Image, ...]:
         """Return the available images that match *selectors* (id, or name/owner/tags), newest first, then by id."""
 
-    def describe_capacity_reservations(self, selectors: tuple[SelectorTerm, ...]) -> tuple[CapacityReservation, ...]:
-        """Return the active reservations that match *selectors* (id, or tags, owner and criteria), sorted by id."""
+    def describe_capacity_reservations(
+        self, selectors: tuple[SelectorTerm, ...], *, are_scheduled_included: bool = False
+    ) -> tuple[CapacityReservation, ...]:
+        """Return the active reservations that match *selectors* (id, or tags, owner and criteria), sorted by id.
+
+        With *are_scheduled_included*, those that start later are returned as well.
+        """
 
     def describe_other_instances(self, cluster: str) -> tuple[Instance, ...]:
         """Return the pending and running Linux instances of the account without our tags for *cluster*, sorted by id.

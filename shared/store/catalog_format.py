@@ -16,6 +16,7 @@ from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from shared.model.core.metadata import build_pairs
 from shared.model.core.requirements import Requirement, Requirements
 from shared.model.core.resources import Resources, format_quantities
+from shared.model.ec2.account import CapacityReservation
 from shared.model.ec2.commitments import Commitments
 from shared.wire.decode.field_errors import add_field_path, parse_resource_list
 from shared.wire.schema.core import Quantities
@@ -74,6 +75,7 @@ class CatalogJson(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     node_classes: dict[str, tuple[InstanceTypeJson, ...]] = {}
     observed_memory: tuple[ObservedMemoryJson, ...] = msgspec.field(default=(), name="seen")
     observed_devices: tuple[ObservedDevices, ...] = ()
+    scheduled_blocks: tuple[tuple[str, tuple[CapacityReservation, ...]], ...] = ()
     commitments: Commitments | None = None
 
 
@@ -90,6 +92,7 @@ def encode_catalog(catalog: Catalog) -> bytes:
             for observed_memory in sorted(catalog.observed_memory)
         ),
         observed_devices=tuple(sorted(catalog.observed_devices)),
+        scheduled_blocks=catalog.scheduled_blocks,
         commitments=catalog.commitments,
     )
     return _ENCODER.encode(document)
@@ -145,6 +148,7 @@ def decode_catalog(body: bytes) -> Catalog:
             )
         ),
         observed_devices=tuple(sorted(document.observed_devices)),
+        scheduled_blocks=tuple(sorted(document.scheduled_blocks, key=lambda item: item[0])),
         commitments=document.commitments,
     )
 

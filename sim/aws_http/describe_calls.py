@@ -118,7 +118,7 @@ class CatalogApi:
         return build_page([_encode_image(image) for image in visible_images], parameters, "Images", 1000)
 
     def describe_capacity_reservations(self, parameters: ApiDict) -> ApiDict:
-        """DescribeCapacityReservations: the active ones.
+        """DescribeCapacityReservations: those that have not ended.
 
         Raises:
             ApiError: a reservation of `CapacityReservationIds` does not exist, or a page size accompanies them.
@@ -133,7 +133,7 @@ class CatalogApi:
             raise ApiError("InvalidCapacityReservationId.NotFound", text)
         reservations = [
             encode_reservation(reservation, reservation_store.get_tags(reservation.reservation_id))
-            for reservation in reservation_store.list_active(self._cloud.clock.get_time())
+            for reservation in reservation_store.list_current(self._cloud.clock.get_time())
             if not ids or reservation.reservation_id in ids
         ]
         return build_page(
@@ -237,8 +237,9 @@ def encode_reservation(reservation: CapacityReservation, tags: Tags) -> ApiDict:
         "Interruptible": reservation.is_interruptible,
         "AvailableInstanceCount": reservation.available_count,
         "TotalInstanceCount": reservation.total_count,
-        "State": "active",
+        "State": "active" if reservation.starts_at is None else "scheduled",
         "Tags": encode_tags(tags),
+        **({} if reservation.starts_at is None else {"StartDate": reservation.starts_at}),
         **(
             {"EndDate": reservation.ends_at, "EndDateType": "limited"}
             if reservation.ends_at

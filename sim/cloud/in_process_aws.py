@@ -131,10 +131,13 @@ class CloudEc2(CloudPort):
         self._cloud.rate_limiter.check_call("DescribeImages")
         return self._cloud.images.select(selectors)
 
-    def describe_capacity_reservations(self, selectors: tuple[SelectorTerm, ...]) -> tuple[CapacityReservation, ...]:
+    def describe_capacity_reservations(
+        self, selectors: tuple[SelectorTerm, ...], *, are_scheduled_included: bool = False
+    ) -> tuple[CapacityReservation, ...]:
         """Return the reservations that match *selectors* and have not ended."""
         self._cloud.rate_limiter.check_call("DescribeCapacityReservations")
-        return self._cloud.reservations.select(selectors, self._cloud.clock.get_time())
+        reservations = self._cloud.reservations.select(selectors, self._cloud.clock.get_time())
+        return tuple(item for item in reservations if are_scheduled_included or item.starts_at is None)
 
     def describe_other_instances(self, cluster: str) -> tuple[Instance, ...]:
         """Return the pending and running instances without our tags for *cluster*."""

@@ -55,6 +55,7 @@ CHECK_GROUPS: Final[tuple[tuple[str, tuple[Check, ...]], ...]] = (
             role_permissions.check_ipv6,
             quotas.check_quotas,
             quotas.check_money_limits,
+            pauses.check_gangs,
         ),
     ),
     (

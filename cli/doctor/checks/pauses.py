@@ -1,6 +1,7 @@
-"""Checks of pauses that people set or that Joiner sets itself."""
+"""Checks of what waits: pauses that people set or that Joiner sets itself, and gangs without nodes."""
 
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from typing import Final
 
 from cli.doctor.checks.finding import CheckReporter, CheckResult
@@ -12,6 +13,9 @@ from shared.state.pauses import list_active_pauses
 from shared.state.schedules import apply_schedules
 
 MAX_LISTED_NAMES: Final = 3
+LONG_WAIT: Final = timedelta(minutes=15)
+"""A gang that waits longer than the launch of nodes takes needs attention."""
+_GANG_FIX: Final = "see docs/guide/gangs.md: correct what the message names, or wait if its nodes are launched"
 
 
 def check_pauses(facts: DoctorFacts) -> Iterator[CheckResult]:
@@ -71,3 +75,19 @@ def _group_by_message(events: Iterable[NodePoolEvent]) -> dict[str, list[NodePoo
     for event in events:
         events_by_message.setdefault(event.message, []).append(event)
     return events_by_message
+
+
+def check_gangs(facts: DoctorFacts) -> Iterator[CheckResult]:
+    """Check for gangs that wait for nodes for a long time, if the setting gangs is on."""
+    gangs, check = facts.kubernetes.waiting_gangs if facts.kubernetes is not None else None, CheckReporter("gangs")
+    if gangs is None:
+        return
+    if isinstance(gangs, ReadFailure):
+        yield check.skip("gangs", gangs, "list on pods and podgroups.scheduling.x-k8s.io")
+        return
+    for gang in gangs:
+        message = gang.describe(facts.now)
+        is_long = gang.since is not None and facts.now - gang.since > LONG_WAIT
+        yield check.warn(message, _GANG_FIX) if is_long else check.accept(message)
+    if not gangs:
+        yield check.accept("no gang waits for nodes")

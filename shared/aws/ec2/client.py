@@ -200,13 +200,16 @@ class BotoEc2:
         image_by_id = {image.image_id: image for page in pages for image in map(parse_image, page)}
         return tuple(sorted(image_by_id.values(), key=lambda image: (-image.created_at.timestamp(), image.image_id)))
 
-    def describe_capacity_reservations(self, selectors: tuple[SelectorTerm, ...]) -> tuple[CapacityReservation, ...]:
+    def describe_capacity_reservations(
+        self, selectors: tuple[SelectorTerm, ...], *, are_scheduled_included: bool = False
+    ) -> tuple[CapacityReservation, ...]:
         """Call DescribeCapacityReservations for active ones, once per query built from *selectors*; sorted by id.
 
-        EC2 rejects a list of ids if one reservation does not exist: such a list is halved until only the missing
-        reservations are left out.
+        With *are_scheduled_included*, those that start later are returned as well. EC2 rejects a list of ids if one
+        reservation does not exist: such a list is halved until only the missing reservations are left out.
         """
-        pages = map(self._describe_reservations, build_reservation_queries(selectors))
+        states = ("active", "scheduled") if are_scheduled_included else ("active",)
+        pages = map(self._describe_reservations, build_reservation_queries(selectors, states))
         now = self._clock()
         reservation_by_id = {
             reservation.reservation_id: reservation for page in pages for reservation in map(parse_reservation, page)

@@ -42,8 +42,10 @@ def build_image_queries(selectors: tuple[SelectorTerm, ...]) -> tuple[DescribeQu
     return tuple(_restrict_to_available(query) for query in (*id_queries, *map(_build_image_query, attribute_terms)))
 
 
-def build_reservation_queries(selectors: tuple[SelectorTerm, ...]) -> tuple[DescribeQuery, ...]:
-    """Build the queries of DescribeCapacityReservations: by id, else by tags, owner and match criteria; active ones.
+def build_reservation_queries(
+    selectors: tuple[SelectorTerm, ...], states: tuple[str, ...] = ("active",)
+) -> tuple[DescribeQuery, ...]:
+    """Build the queries of DescribeCapacityReservations: by id, else by tags, owner and match criteria; of *states*.
 
     Ids are a parameter, because DescribeCapacityReservations has no filter for them:
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
@@ -52,7 +54,7 @@ def build_reservation_queries(selectors: tuple[SelectorTerm, ...]) -> tuple[Desc
     id_queries = ({RESERVATION_IDS: ids, "Filters": []},) if ids else ()
     attribute_terms = (term for term in selectors if not term.id and (term.tags or term.instance_match_criteria))
     queries = (*id_queries, *(_build_query(*_build_reservation_filters(term)) for term in attribute_terms))
-    return tuple({**query, "Filters": [*query["Filters"], _build_filter("state", "active")]} for query in queries)
+    return tuple({**query, "Filters": [*query["Filters"], _build_filter("state", *states)]} for query in queries)
 
 
 def _build_reservation_filters(term: SelectorTerm) -> Iterable[dict[str, Any]]:

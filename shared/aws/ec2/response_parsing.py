@@ -78,7 +78,7 @@ def parse_image(wire: Mapping[str, Any]) -> Image:
 
 def parse_reservation(wire: Mapping[str, Any]) -> CapacityReservation:
     """Parse one reservation of DescribeCapacityReservations."""
-    end = wire.get("EndDate")
+    end, start = wire.get("EndDate"), wire.get("StartDate") if wire.get("State") == "scheduled" else None
     return CapacityReservation(
         reservation_id=wire["CapacityReservationId"],
         instance_type=wire["InstanceType"],
@@ -90,6 +90,7 @@ def parse_reservation(wire: Mapping[str, Any]) -> CapacityReservation:
         available_count=wire.get("AvailableInstanceCount", 0),
         total_count=wire.get("TotalInstanceCount", 0),
         ends_at=end.astimezone(UTC) if end is not None else None,
+        starts_at=start.astimezone(UTC) if start is not None else None,
     )
 
 

@@ -54,11 +54,13 @@ def _query_node_class(
     def query(request: Callable[[], ResultT]) -> ResultT | None:
         return _query_or_record_problem("EC2NodeClass", node_class.name, request, problems)
 
+    reservations = query(lambda: _list_capacity_reservations(node_class, world))
     return NodeClassAnswers(
         subnets=query(lambda: world.ec2.describe_subnets(node_class.subnet_selectors)),
         security_groups=query(lambda: world.ec2.describe_security_groups(node_class.security_group_selectors)),
         images=query(lambda: list_images(node_class, facts.version, world)) if facts is not None else None,
-        capacity_reservations=query(lambda: _list_capacity_reservations(node_class, world)),
+        capacity_reservations=_select_active(reservations),
+        scheduled_blocks=_select_scheduled_blocks(reservations) if world.settings.gangs == "on" else None,
         placement_groups=query(lambda: _list_placement_groups(node_class, world)),
         findings=validate_node_class(
             node_class, facts, are_expressions_enabled=world.settings.aws_gates.node_class_cel
@@ -85,7 +87,25 @@ def _list_capacity_reservations(node_class: EC2NodeClass, world: World) -> tuple
     if not world.settings.gates.reserved_capacity:
         return ()
     terms = node_class.capacity_reservation_selectors
-    return world.ec2.describe_capacity_reservations(terms) if terms else ()
+    if not terms:
+        return ()
+    if world.settings.gangs == "off":
+        return world.ec2.describe_capacity_reservations(terms)
+    return world.ec2.describe_capacity_reservations(terms, are_scheduled_included=True)
+
+
+def _select_active(reservations: tuple[CapacityReservation, ...] | None) -> tuple[CapacityReservation, ...] | None:
+    """Return the reservations that instances can be launched into."""
+    return None if reservations is None else tuple(item for item in reservations if item.starts_at is None)
+
+
+def _select_scheduled_blocks(
+    reservations: tuple[CapacityReservation, ...] | None,
+) -> tuple[CapacityReservation, ...] | None:
+    """Return the Capacity Blocks that start later, for which gangs wait."""
+    if reservations is None:
+        return None
+    return tuple(item for item in reservations if item.starts_at is not None and item.is_block)
 
 
 def _list_placement_groups(node_class: EC2NodeClass, world: World) -> tuple[PlacementGroup, ...]:

@@ -9,26 +9,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
+from shared.decide.gangs.queued_gang import QueuedGang, join_some_names, queue_gang
 from shared.decide.launch.canaries.paused_plans import limit_to_tests
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
 from shared.decide.provisioning.gang_zones import restrict_to_zones
 from shared.decide.provisioning.provisioning_requests import ResolvedRequest, resolve_requests
 from shared.decide.scheduling.pods.pending_pods import select_pods_to_schedule
 from shared.decide.scheduling.scheduler import DEFAULT_OPTIONS, NOT_REACHED_MESSAGE
-from shared.model.core.formatting import format_count, join_names
-from shared.model.core.units import format_instant
+from shared.model.core.formatting import format_count
 from shared.model.decisions.placement import Placement, SchedulingOptions, Unschedulable, UnschedulableReason
 from shared.model.kubernetes.gangs.gang import find_gang_membership
 from shared.state.cluster_state import ClusterState
-from shared.state.gangs.gang_retries import GangRetry, find_gang_retries
+from shared.state.gangs.gang_retries import find_gang_retries
 from shared.state.gangs.gangs import Gang, find_gangs
 
 MAX_GANG_TRIALS: Final = 24
 """Limit of the plans that are made for gangs in one run; then all gangs that do not fit are left out at once."""
-_MAX_NAMES_IN_MESSAGE: Final = 3
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 Plan: TypeAlias = Callable[[frozenset[str]], BufferedPlacement]
 """Returns a placement without the pods of these names."""
@@ -62,7 +60,7 @@ def plan_pods(
     queued_names = frozenset(pod.name for pod in pods)
     retries = find_gang_retries(cluster_state.snapshot.node_pools)
     gangs = [
-        QueuedGang(gang=gang, queued_names=names, retry=retries.get(gang.name))
+        queue_gang(gang, names, retries, cluster_state.snapshot)
         for gang in (find_gangs(cluster_state.snapshot).values() if has_gangs else ())
         if (names := queued_names.intersection(pod.name for pod in gang.pods))
     ]
@@ -86,7 +84,7 @@ def _limit_to_tests(planned: BufferedPlacement, cluster_state: ClusterState) -> 
     return replace(planned, placement=limit_to_tests(planned.placement, cluster_state.snapshot))
 
 
-def _list_requested_gangs(resolved_requests: Iterable[ResolvedRequest]) -> Iterator["QueuedGang"]:
+def _list_requested_gangs(resolved_requests: Iterable[ResolvedRequest]) -> Iterator[QueuedGang]:
     """Yield the pods of each ProvisioningRequest as a gang."""
     for resolved in resolved_requests:
         if resolved.pods:
@@ -95,58 +93,6 @@ def _list_requested_gangs(resolved_requests: Iterable[ResolvedRequest]) -> Itera
             yield QueuedGang(
                 gang=gang, queued_names=names, kind="ProvisioningRequest", can_launch=resolved.request.launches_nodes
             )
-
-
-class QueuedGang(msgspec.Struct, frozen=True, kw_only=True):
-    """A gang of which some pods are to be placed."""
-
-    gang: Gang
-    queued_names: frozenset[str]
-    """Names of the pods that are to be placed."""
-    kind: str = "gang"
-    """What it is called in messages."""
-    can_launch: bool = True
-    """Whether nodes are launched for it; else only existing nodes count."""
-    retry: GangRetry | None = None
-    """When its nodes may be launched again after they were returned; None: they were not returned."""
-
-    @property
-    def settled_count(self) -> int:
-        """Number of its other pods that have a node, or for which kube-scheduler has nominated a node."""
-        return sum(
-            pod.name not in self.queued_names and bool(pod.node_name or pod.nominated_node_name)
-            for pod in self.gang.pods
-        )
-
-    @property
-    def needed_count(self) -> int:
-        """Number of its pods in the queue that must be placed."""
-        return max(0, self.gang.needed_count - self.settled_count)
-
-    def list_untried_pods(self) -> list[str]:
-        """Return the names of the pods that kube-scheduler has not tried yet, or that have scheduling gates."""
-        return [
-            pod.name
-            for pod in self.gang.pods
-            if pod.name not in self.queued_names and not pod.node_name and not pod.nominated_node_name
-        ]
-
-    def explain_wait(self, now: datetime) -> str:
-        """Return why no pod of the gang may be placed yet; "" if nothing prevents it."""
-        gang = self.gang
-        if gang.problem:
-            return gang.problem
-        if self.retry is not None and self.retry.until > now:
-            return (
-                f"its nodes were returned because not all of them could be launched; next attempt at "
-                f"{format_instant(self.retry.until)}"
-            )
-        if gang.missing_count:
-            return f"{len(gang.pods)} of its {format_count(gang.size, 'pod')} exist: waiting for the others"
-        if self.needed_count > len(self.queued_names):
-            names = _join_some(self.list_untried_pods())
-            return f"kube-scheduler has not tried {names} yet, or scheduling gates keep it from that"
-        return ""
 
 
 class _GangPlanner:
@@ -182,16 +128,17 @@ class _GangPlanner:
         planned = self._try_plan(left_out)
         rejected_gangs: list[QueuedGang] = []
         while broken_gangs := [queued for queued in ready_gangs if not self._is_whole(queued, planned.placement)]:
-            if self._is_over():
-                planned = replace(planned, placement=_without_gangs(planned.placement, broken_gangs))
-            else:
-                broken_gangs = broken_gangs if self._trial_count >= MAX_GANG_TRIALS else broken_gangs[-1:]
+            is_over = self._is_over()
+            if not is_over and self._trial_count < MAX_GANG_TRIALS:
+                broken_gangs = broken_gangs[-1:]
             for queued in broken_gangs:
                 self._explain_refusal(queued, planned.placement)
                 ready_gangs.remove(queued)
                 rejected_gangs.append(queued)
                 left_out |= queued.queued_names
-            if not self._is_over():
+            if is_over:
+                planned = replace(planned, placement=_without_gangs(planned.placement, broken_gangs))
+            else:
                 planned = self._try_plan(left_out)
         planned = self._retry(planned, ready_gangs, rejected_gangs, left_out)
         refusals = [*self._refusals, *(item for items in self._refusals_by_gang.values() for item in items)]
@@ -236,17 +183,19 @@ class _GangPlanner:
     def _explain_refusal(self, queued: QueuedGang, placement: Placement) -> None:
         """Record why the pods of a gang get no nodes: the pods that do not fit, and the reason of the first one."""
         reason: UnschedulableReason = "GangNotPlaced"
+        cause: UnschedulableReason | None = None
         failures = [item for item in placement.unschedulable if item.pod in queued.queued_names]
         if any(item.reason == "NotReached" for item in failures):
             reason, message = "NotReached", NOT_REACHED_MESSAGE
         elif failures:
             verb = "does" if len(failures) == 1 else "do"
-            message = f"{_join_some([item.pod for item in failures])} {verb} not fit: {failures[0].message}"
+            message = f"{join_some_names([item.pod for item in failures])} {verb} not fit: {failures[0].message}"
+            cause = failures[0].reason
         elif not queued.can_launch:
             message = "its pods do not fit existing nodes, and its class launches no nodes"
         else:
-            message = f"{_join_some(sorted(queued.queued_names & self._withheld))} must not get new nodes"
-        self._refusals_by_gang[queued.gang.name] = list(_refuse(queued, reason, message, self._withheld))
+            message = f"{join_some_names(sorted(queued.queued_names & self._withheld))} must not get new nodes"
+        self._refusals_by_gang[queued.gang.name] = list(_refuse(queued, reason, message, self._withheld, cause))
 
 
 def _get_rank(queued: QueuedGang) -> tuple[int, datetime, str]:
@@ -255,17 +204,16 @@ def _get_rank(queued: QueuedGang) -> tuple[int, datetime, str]:
 
 
 def _refuse(
-    queued: QueuedGang, reason: UnschedulableReason, message: str, withheld: frozenset[str]
+    queued: QueuedGang,
+    reason: UnschedulableReason,
+    message: str,
+    withheld: frozenset[str],
+    cause: UnschedulableReason | None = None,
 ) -> Iterator[Unschedulable]:
     gang = queued.gang
     text = f"{queued.kind} {gang.name} needs nodes for all its {format_count(gang.size, 'pod')} or none: {message}"
     for name in sorted(queued.queued_names - withheld):
-        yield Unschedulable(pod=name, reason=reason, message=text)
-
-
-def _join_some(names: Sequence[str]) -> str:
-    """Return the first names of pods, without their namespaces, and the number of the other ones."""
-    return join_names((name.partition("/")[2] for name in names), _MAX_NAMES_IN_MESSAGE)
+        yield Unschedulable(pod=name, reason=reason, message=text, cause=cause)
 
 
 def _without_gangs(placement: Placement, gangs: Iterable[QueuedGang]) -> Placement:

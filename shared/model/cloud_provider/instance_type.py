@@ -9,6 +9,7 @@ from shared.model.core.labels import PLACEMENT_GROUP
 from shared.model.core.metadata import Pairs
 from shared.model.core.requirements import Requirements
 from shared.model.core.resources import MEMORY, Resources, build_resources
+from shared.model.ec2.account import CapacityReservation
 from shared.model.ec2.commitments import Commitments
 
 
@@ -100,6 +101,8 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted by instance type, then image."""
     observed_devices: tuple[ObservedDevices, ...] = ()
     """Devices that nodes published; sorted by instance type, then NodePool."""
+    scheduled_blocks: tuple[tuple[str, tuple[CapacityReservation, ...]], ...] = ()
+    """Capacity Blocks that start later, by node class; only with the setting gangs."""
     commitments: Commitments | None = None
     """Savings Plans and Reserved Instances of the account; None: not read."""
 
@@ -109,6 +112,10 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
             if owner_name == node_pool:
                 return instance_types
         return next((types for name, types in self.by_node_class if name == node_class), self.instance_types)
+
+    def get_scheduled_blocks(self, node_class: str) -> tuple[CapacityReservation, ...]:
+        """Return the Capacity Blocks of *node_class* that start later."""
+        return next((blocks for name, blocks in self.scheduled_blocks if name == node_class), ())
 
     def list_estimated_capacity_types(self) -> tuple[str, ...]:
         """Return the capacity types with prices that could not be fetched and are from an earlier day, sorted."""

@@ -24,6 +24,8 @@ class NodeClassAnswers(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[tuple[Image, tuple[str, ...]], ...] | None
     """Images with their variants; a user's own term has none, which means any type of the architecture."""
     capacity_reservations: tuple[CapacityReservation, ...] | None = ()
+    scheduled_blocks: tuple[CapacityReservation, ...] | None = None
+    """Capacity Blocks that start later, sorted by id; None: not queried, or the query failed."""
     placement_groups: tuple[PlacementGroup, ...] | None = ()
     """At most one placement group."""
     findings: tuple[NodeClassFinding, ...] = ()

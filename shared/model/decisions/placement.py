@@ -32,7 +32,7 @@ UnschedulableReason: TypeAlias = Literal[
 ]
 """Why a pod is unschedulable, from errors in the pod itself to the reason that is closest to success.
 
-GangIncomplete: pods of its gang are missing. GangNotPlaced: pods of its gang do not fit.
+GangIncomplete: its gang waits, for missing pods or for a Capacity Block. GangNotPlaced: pods of its gang do not fit.
 
 NotReached: the time limit was reached before the pod was tried. The pod itself is valid.
 """
@@ -114,6 +114,8 @@ class Unschedulable(msgspec.Struct, frozen=True, kw_only=True):
     pod: str
     reason: UnschedulableReason
     message: str
+    cause: UnschedulableReason | None = None
+    """Of GangNotPlaced: the reason of the pod that *message* names first."""
 
 
 class PoolWithoutTypes(msgspec.Struct, frozen=True, kw_only=True):

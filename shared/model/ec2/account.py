@@ -26,7 +26,7 @@ CAPACITY_BLOCK_RECLAIM_PERIOD: Final = timedelta(minutes=40)
 
 
 class CapacityReservation(msgspec.Struct, frozen=True, kw_only=True):
-    """One active capacity reservation, from DescribeCapacityReservations."""
+    """One active or scheduled capacity reservation, from DescribeCapacityReservations."""
 
     reservation_id: str
     instance_type: str
@@ -40,13 +40,19 @@ class CapacityReservation(msgspec.Struct, frozen=True, kw_only=True):
     total_count: int = 0
     ends_at: datetime | None = None
     """None: it does not end."""
+    starts_at: datetime | None = None
+    """When a scheduled one starts; None: it is active."""
     state: str = ""
     """The state in a node class status, `active` or `expiring`; "" if it was read from EC2."""
 
+    @property
+    def is_block(self) -> bool:
+        """Whether it is a Capacity Block."""
+        return self.reservation_type == "capacity-block"
+
     def is_ending_block(self, now: datetime) -> bool:
         """Return whether it is a capacity block whose instances EC2 reclaims at *now*."""
-        is_block = self.reservation_type == "capacity-block"
-        return is_block and self.ends_at is not None and now >= self.ends_at - CAPACITY_BLOCK_RECLAIM_PERIOD
+        return self.is_block and self.ends_at is not None and now >= self.ends_at - CAPACITY_BLOCK_RECLAIM_PERIOD
 
 
 class PlacementGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -93,6 +93,8 @@ class EC2NodeClass(msgspec.Struct, frozen=True, kw_only=True):
     resolved_profile: str = ""
     resolved_capacity_reservations: tuple[CapacityReservation, ...] = ()
     """Sorted by id; the status has no counts, so they are 0 if read from there."""
+    scheduled_blocks: tuple[CapacityReservation, ...] | None = None
+    """Capacity Blocks that start later, sorted by id. Never in the status; set when the account was queried."""
     resolved_placement_group: PlacementGroup | None = None
     """Never in the status; set when the account was queried."""
     conditions: tuple[Condition, ...] = ()

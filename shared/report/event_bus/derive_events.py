@@ -165,7 +165,7 @@ def _derive_disruptions(entry: JournalEntry, builder: _DetailBuilder) -> Iterato
 def _derive_blocked_pods(entry: JournalEntry, builder: _DetailBuilder) -> Iterator[PodsBlocked]:
     notes_by_group: dict[tuple[str, str], list[DecisionNote]] = defaultdict(list)
     for note in sorted(_list_blocked(entry.notes), key=lambda note: note.name):
-        notes_by_group[note.name.partition("/")[0], note.verdict].append(note)
+        notes_by_group[note.name.partition("/")[0], _get_reason(note)].append(note)
     for (namespace, reason), notes in sorted(notes_by_group.items()):
         names = [note.name.partition("/")[2] for note in notes]
         yield builder.build_hourly(
@@ -191,7 +191,7 @@ def _derive_breaker_trips(entry: JournalEntry, builder: _DetailBuilder) -> Itera
 def _derive_limits(entry: JournalEntry, builder: _DetailBuilder) -> Iterator[LimitReached]:
     """Yield one event if a limit blocks pods; which pods it blocks can change often, so the id has only the hour."""
     notes = sorted(
-        (note for note in _list_blocked(entry.notes) if note.verdict == LIMIT_VERDICT), key=lambda note: note.name
+        (note for note in _list_blocked(entry.notes) if _get_reason(note) == LIMIT_VERDICT), key=lambda note: note.name
     )
     if notes:
         yield builder.build_hourly(
@@ -222,6 +222,11 @@ def _derive_class_events(entry: JournalEntry, builder: _DetailBuilder) -> Iterat
                 launch_configuration="" if is_image(identity) else identity,
                 message=message,
             )
+
+
+def _get_reason(note: DecisionNote) -> str:
+    """Return why a pod is blocked; a gang that does not fit because of a limit is blocked by the limit."""
+    return LIMIT_VERDICT if note.cause == LIMIT_VERDICT else note.verdict
 
 
 def _list_blocked(notes: Iterable[DecisionNote]) -> Iterator[DecisionNote]:

@@ -93,7 +93,7 @@ class NodeDisrupted(EventDetail, frozen=True, kw_only=True, rename="camel"):
 class PodsBlocked(EventDetail, frozen=True, kw_only=True, rename="camel"):
     """Pods of one namespace cannot be scheduled, and Joiner cannot launch a node for them, all for the same reason.
 
-    Pods that Joiner ignores, and pods whose gang is incomplete, are not blocked.
+    Pods that Joiner ignores, and pods whose gang waits for other pods or a Capacity Block, are not blocked.
     """
 
     namespace: str

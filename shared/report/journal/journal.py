@@ -44,6 +44,8 @@ class DecisionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of a command its savings, of a launched NodeClaim its price."""
     disruption_reason: str = ""
     """Of a command: Underutilized, Empty or Drifted."""
+    cause: str = ""
+    """Of a pod with the verdict GangNotPlaced: why the first pod of the gang that does not fit is unschedulable."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

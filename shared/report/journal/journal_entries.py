@@ -198,7 +198,9 @@ def build_pod_notes(placement: Placement) -> Iterator[DecisionNote]:
             for pod in fit.pods
         )
     for verdict in placement.unschedulable:
-        yield DecisionNote(kind="Pod", name=verdict.pod, verdict=verdict.reason, reason=verdict.message)
+        yield DecisionNote(
+            kind="Pod", name=verdict.pod, verdict=verdict.reason, reason=verdict.message, cause=verdict.cause or ""
+        )
 
 
 def _summarize_command(command: DisruptionCommand) -> str:

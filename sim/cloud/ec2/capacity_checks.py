@@ -1,6 +1,7 @@
 """EC2's checks of capacity before a launch: reservations, quotas, free addresses and capacity pools."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 import msgspec
 
@@ -10,7 +11,7 @@ from shared.model.ec2.types import CapacityType
 from sim.cloud.ec2.capacity_pools import CapacityPool, CapacityPools
 from sim.cloud.ec2.instance_lifecycle import InstanceRegistry
 from sim.cloud.ec2.launch_refusal import Refused
-from sim.cloud.ec2.reservations import ReservationPool, Reservations
+from sim.cloud.ec2.reservations import ReservationPool, Reservations, is_scheduled
 from sim.cloud.resources.network import Network
 
 
@@ -24,8 +25,12 @@ class CapacityChecks(msgspec.Struct, frozen=True, kw_only=True):
     instances: InstanceRegistry
     reservations: Reservations
 
-    def get_capacity_pool(self, override: Override, capacity_type: CapacityType, reservation_id: str) -> CapacityPool:
+    def get_capacity_pool(
+        self, override: Override, capacity_type: CapacityType, reservation_id: str, now: datetime
+    ) -> CapacityPool:
         """Return the pool to launch from: the reservation, or without *reservation_id* the regular pool.
+
+        A reservation that starts later has no capacity.
 
         Raises:
             Refused: the reservation does not exist or is for another offering.
@@ -38,6 +43,8 @@ class CapacityChecks(msgspec.Struct, frozen=True, kw_only=True):
                 f"The capacity reservation '{reservation_id}' does not exist or has other attributes than the request."
             )
             raise Refused("InvalidCapacityReservationId.NotFound", text)
+        if is_scheduled(reservation, now):
+            return CapacityPool(0)
         return ReservationPool(self.reservations, reservation_id)
 
     def check_capacity(self, override: Override, capacity_type: CapacityType, pool: CapacityPool) -> None:

@@ -168,7 +168,9 @@ class Fleets:
     def _launch_instance(self, request: FleetRequest, fleet_id: str, candidate: FleetCandidate) -> FleetInstance:
         context, override = self._context, candidate.override
         context.checks.check_configuration(request, override, candidate.template, candidate.image_id)
-        pool = context.checks.get_capacity_pool(override, request.capacity_type, candidate.template.reservation_id)
+        pool = context.checks.get_capacity_pool(
+            override, request.capacity_type, candidate.template.reservation_id, context.clock.get_time()
+        )
         context.checks.check_capacity(override, request.capacity_type, pool)
         launch_spec = LaunchSpec(
             instance_type=override.instance_type,

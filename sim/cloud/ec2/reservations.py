@@ -39,6 +39,11 @@ class ReservationPool(CapacityPool):
             self._reservations.set_available(self._reservation_id, reservation.available_count + delta)
 
 
+def is_scheduled(reservation: CapacityReservation, now: datetime) -> bool:
+    """Return whether *reservation* starts later than *now*."""
+    return reservation.starts_at is not None and reservation.starts_at > now
+
+
 class Reservations:
     """The capacity reservations and placement groups of one region."""
 
@@ -81,18 +86,22 @@ class Reservations:
         """Return the tags of one reservation."""
         return self._reservations[reservation_id][1]
 
-    def list_active(self, now: datetime) -> tuple[CapacityReservation, ...]:
-        """Return the reservations that have not ended, sorted by id."""
+    def list_current(self, now: datetime) -> tuple[CapacityReservation, ...]:
+        """Return the reservations that have not ended, sorted by id; `starts_at` is None as soon as one is active."""
         reservations = (reservation for _, (reservation, _) in sorted(self._reservations.items()))
         return tuple(
-            reservation for reservation in reservations if reservation.ends_at is None or reservation.ends_at > now
+            msgspec.structs.replace(
+                reservation, starts_at=reservation.starts_at if is_scheduled(reservation, now) else None
+            )
+            for reservation in reservations
+            if reservation.ends_at is None or reservation.ends_at > now
         )
 
     def select(self, selectors: tuple[SelectorTerm, ...], now: datetime) -> tuple[CapacityReservation, ...]:
-        """Return the union of the active reservations that match *selectors*, sorted by id."""
+        """Return the union of the active and scheduled reservations that match *selectors*, sorted by id."""
         return tuple(
             reservation
-            for reservation in self.list_active(now)
+            for reservation in self.list_current(now)
             if any(
                 _is_reservation_selected(reservation, self.get_tags(reservation.reservation_id), selector)
                 for selector in selectors

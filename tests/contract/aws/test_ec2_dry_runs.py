@@ -144,6 +144,19 @@ def test_expired_capacity_reservation_is_not_returned(aws: Face) -> None:
     assert aws.ec2.describe_capacity_reservations((SelectorTerm(id=block),)) == ()
 
 
+def test_scheduled_capacity_block_is_returned_on_request_until_it_is_active(aws: Face) -> None:
+    starts_at = aws.cloud.clock.get_time() + timedelta(hours=1)
+    block = make_reservation(reservation_type="capacity-block", starts_at=starts_at)
+    terms = (SelectorTerm(id=aws.cloud.reservations.add(block)),)
+    assert aws.ec2.describe_capacity_reservations(terms) == ()
+    [scheduled] = aws.ec2.describe_capacity_reservations(terms, are_scheduled_included=True)
+    assert scheduled.starts_at == starts_at
+    aws.cloud.clock.advance(timedelta(hours=1))
+    [active] = aws.ec2.describe_capacity_reservations(terms)
+    assert active.starts_at is None
+    assert aws.ec2.describe_capacity_reservations(terms, are_scheduled_included=True) == (active,)
+
+
 def test_a_placement_group_is_found_by_id_or_name(aws: Face) -> None:
     group = PlacementGroup(group_id="", name="racks", strategy="partition", partition_count=3)
     group_id = aws.cloud.reservations.add_group(group)

@@ -2,10 +2,13 @@
 
 import re
 from collections import Counter
+from datetime import timedelta
 from typing import Any, Final
 
 from cli.replay.differences import compare_decisions
 from cli.replay.rerun import build_cluster, build_recorded_decision, replay_decision
+from shared.model.core.units import format_instant
+from shared.model.ec2.account import CapacityReservation
 from shared.report.journal.decision_record import decode_record
 from shared.store.catalog_format import decode_catalog
 from sim.fault_tap import PortCall
@@ -100,6 +103,39 @@ def test_gang_that_gets_a_part_of_its_nodes_returns_them_and_is_tried_again_late
     world.wait_until_settled(GANG_SIZE, timeout=600)
     world.advance_seconds(1200)
     assert len(world.list_running_pods()) == GANG_SIZE
+    assert not world.list_errors()
+
+
+def test_gang_waits_for_its_capacity_block_and_leaves_before_the_block_ends() -> None:
+    world = make_world(capacity=("reserved",), after="Never")
+    starts_at = world.clock.get_time() + timedelta(minutes=30)
+    ends_at = starts_at + timedelta(minutes=90)
+    block = CapacityReservation(
+        reservation_id="cr-0aaaaaaaaaaaaaaaa",
+        instance_type="m5.xlarge",
+        zone="us-east-1a",
+        reservation_type="capacity-block",
+        available_count=GANG_SIZE,
+        total_count=GANG_SIZE,
+        starts_at=starts_at,
+        ends_at=ends_at,
+    )
+    world.cloud.reservations.add(block)
+    world.apply([make_node_class(capacityReservationSelectorTerms=[{"id": block.reservation_id}]), make_gang()])
+    world.advance_seconds(25 * 60)
+    assert world.launched == []
+    messages = set(world.list_events(reason="FailedScheduling"))
+    wait = "waits for Capacity Block cr-0aaaaaaaaaaaaaaaa (4 m5.xlarge instances in us-east-1a), which starts at "
+    assert any(f"{wait}{format_instant(starts_at)}" in message for message in messages)
+    world.wait_until_settled(GANG_SIZE, timeout=900)
+    assert world.clock.get_time() > starts_at
+    assert {instance.capacity_type for instance in world.list_active_instances()} == {"reserved"}
+    world.advance_seconds((ends_at - timedelta(minutes=45) - world.clock.get_time()).total_seconds())
+    assert len(world.list_running_pods()) == GANG_SIZE
+    world.wait_until(lambda: not world.list_active_instances(), timeout=900)
+    assert world.clock.get_time() < ends_at - timedelta(minutes=30)
+    world.advance_seconds(300)
+    assert len(world.launched) == GANG_SIZE
     assert not world.list_errors()
 
 

@@ -16,6 +16,7 @@ from shared.model.core.labels import INSTANCE_TYPE, ON_DEMAND
 from shared.model.core.metadata import Problem
 from shared.model.core.resources import MEMORY
 from shared.model.decisions.action import Action, FollowUp
+from shared.model.ec2.account import CapacityReservation
 from shared.model.ec2.instance_type_info import InstanceTypeInfo
 from shared.model.karpenter.node_class import NODE_CLASS_CRD, EC2NodeClass
 
@@ -48,6 +49,7 @@ def _with_class_counts(node_class: EC2NodeClass, answers: NodeClassAnswers) -> E
             reservation_by_id.get(reservation.reservation_id, reservation)
             for reservation in node_class.resolved_capacity_reservations
         ),
+        scheduled_blocks=answers.scheduled_blocks,
         resolved_placement_group=next(iter(answers.placement_groups or ()), None),
     )
 
@@ -95,7 +97,19 @@ def build_catalog(
         priced_at=regional_offerings.priced_at or now,
         built_at=now,
         observed_memory=tuple(sorted(seen_memory)),
+        scheduled_blocks=tuple(
+            (node_class.name, blocks)
+            for node_class in _list_usable_node_classes(cluster)
+            if (blocks := _get_scheduled_blocks(node_class, cluster.catalog))
+        ),
     )
+
+
+def _get_scheduled_blocks(node_class: EC2NodeClass, catalog: Catalog | None) -> tuple[CapacityReservation, ...]:
+    """Return the Capacity Blocks of *node_class* that start later; if they were not read, those in *catalog*."""
+    if node_class.scheduled_blocks is not None or catalog is None:
+        return node_class.scheduled_blocks or ()
+    return catalog.get_scheduled_blocks(node_class.name)
 
 
 def find_unsold_node_classes(catalog: Catalog) -> tuple[Problem, ...]:
@@ -166,7 +180,12 @@ def _has_on_demand_offerings(catalog: Catalog) -> bool:
 
 
 def _has_changed(catalog: Catalog, node_class: EC2NodeClass) -> bool:
-    """Return whether the placement group or the free capacity of reservations changed, which a status cannot store."""
+    """Return whether something changed that a status cannot store.
+
+    It is the placement group, a scheduled Capacity Block, or the free capacity of reservations.
+    """
+    if _get_scheduled_blocks(node_class, catalog) != catalog.get_scheduled_blocks(node_class.name):
+        return True
     types = next((types for name, types in catalog.by_node_class if name == node_class.name), ())
     group = node_class.resolved_placement_group
     if types and types[0].group_id != (group.group_id if group is not None else ""):

@@ -29,6 +29,13 @@ READ_ANNOTATIONS: Final = frozenset((KUEUE_GROUP_SIZE, LEADER_WORKER_SIZE))
 """Annotations of pods that other tools set and gangs read."""
 MAX_GANG_SIZE: Final = 10_000
 _MAX_TEXT_IN_PROBLEM: Final = 20
+_KINDS_BY_SIZE_KEY: Final = {
+    GANG_SIZE: "gang",
+    KUEUE_GROUP_SIZE: "Kueue pod group",
+    POD_GROUP: "PodGroup",
+    LEADER_WORKER_SIZE: "LeaderWorkerSet group",
+    JOB_SET_JOBS: "JobSet",
+}
 
 
 class GangMembership(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +87,11 @@ def find_gang_membership(pod: Pod) -> GangMembership | None:
         problem = f"{size_key}: {text!r} is not a number from 1 to {MAX_GANG_SIZE:,}: write the number of pods"
         return GangMembership(name=name, problem=problem)
     return None if size == 1 and is_exact else GangMembership(name=name, size=size, is_exact=is_exact)
+
+
+def find_gang_kind(pod: Pod) -> str:
+    """Return what the gang of *pod* is called: `JobSet`, `PodGroup`, or how else *pod* says that it is in a gang."""
+    return _KINDS_BY_SIZE_KEY.get(_find_name_and_size(pod)[1], "gang")
 
 
 def parse_count(text: str, maximum: int) -> int | None:

@@ -59,6 +59,7 @@ def test_every_check_reports_a_result_except_special_cases() -> None:
     assert silent == {
         "check_discovery",
         "check_dynamic_resources",
+        "check_gangs",
         "check_group",
         "check_ipv6",
         "check_money_limits",

@@ -66,6 +66,27 @@ def test_unschedulable_pod_lists_the_reason_of_each_nodepool() -> None:
     assert (line.times, line.at, line.last_at) == (3, DEFAULT_START_TIME, DEFAULT_START_TIME + timedelta(minutes=2))
 
 
+def test_pod_of_a_gang_explains_which_pods_of_the_gang_do_not_fit_and_why() -> None:
+    message = (
+        "gang shop/train needs nodes for all its 8 pods or none: train-6 and 1 more do not fit: NodePool gpu: every "
+        "instance type that fits would exceed its limit of cpu (24 left): increase spec.limits"
+    )
+    note = make_note("Pod", "shop/train-0", "GangNotPlaced", message, cause="LimitExceeded")
+    answers = map_answers(build_journal_evidence(make_entry(0, notes=(note,))), "pod", "train-0")
+    assert answers == {"unschedulable": ("GangNotPlaced at 2026-11-21 08:00:00", message)}
+
+
+def test_pod_of_a_gang_that_waits_explains_how_many_pods_are_missing() -> None:
+    message = "gang shop/train needs nodes for all its 4 pods or none: 3 of its 4 pods exist: waiting for the others"
+    evidence = build_journal_evidence(
+        make_entry(0, notes=(make_note("Pod", "shop/train-0", "GangIncomplete", message),))
+    )
+    assert map_answers(evidence, "pod", "train-0")["unschedulable"] == (
+        "GangIncomplete at 2026-11-21 08:00:00",
+        message,
+    )
+
+
 def test_scheduled_pod_explains_its_node_instance_type_and_cost() -> None:
     answers = map_answers(build_journal_evidence(*LAUNCH_ENTRIES), "pod", "shop/cart")
     assert answers["node"] == ("node n1, NodeClaim c1, instance i-1, NodePool default",)

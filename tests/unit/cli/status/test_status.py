@@ -1,5 +1,6 @@
 """`joiner status`."""
 
+import argparse
 import json
 import re
 from datetime import UTC, datetime
@@ -8,15 +9,17 @@ from typing import Any
 
 import pytest
 
+from cli.facts.installation import Installation
 from cli.main import build_parser, main
 from cli.planning.cluster_source import PlanningInput, PlanningInputReader
 from cli.planning.table import TableOptions
 from cli.status.page import build_status_document, render_status
-from cli.status.screen import INSTALL_HINT, REFRESH_INTERVAL_SECONDS, draw_status
+from cli.status.screen import INSTALL_HINT, REFRESH_INTERVAL_SECONDS, _are_gangs_shown, draw_status
 from cli.status.summary import build_fleet_status
 from cli.terminal.refresh import Viewport
 from cli.terminal.text import Palette
 from shared.model.cluster import ClusterSnapshot
+from shared.settings import Settings
 from shared.state.cluster_state import ClusterState
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from tests.support.cli.fleet_files import POOL, make_claim, make_instance_type, make_node_manifests, make_pod
@@ -338,3 +341,38 @@ def test_schedule_without_an_end_has_no_next_change(tmp_path: Path, capsys: Out)
     assert main([*write_inputs(tmp_path, make_ready_pool(scheduled)), "--wide"]) == 0
     page = capsys.readouterr().out
     assert "SCHEDULES\n  NodePool default: always (limits.cpu=5)\n" in page
+
+
+def make_gang_pod(name: str, **labels: str) -> dict[str, Any]:
+    pod = make_pending_pod(name)
+    annotations = {"joiner.dev/gang": "train", "joiner.dev/gang-size": "3"}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": annotations, "labels": labels}}
+
+
+def test_waiting_gangs_are_shown_if_gangs_are_on(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = write_inputs(tmp_path, make_ready_pool(POOL), make_gang_pod("train-0"), make_gang_pod("train-1"))
+    main([*arguments, "-o", "json"])
+    assert json.loads(capsys.readouterr().out)["waitingGangs"] == []
+    monkeypatch.setenv("JOINER_GANGS", "on")
+    main([*arguments, "-o", "json"])
+    [gang] = json.loads(capsys.readouterr().out)["waitingGangs"]
+    assert (gang["kind"], gang["existingPods"], gang["neededPods"]) == ("gang", 2, 3)
+    assert gang["message"] == "2 of its 3 pods exist: waiting for the others"
+    main([*arguments, "--wide"])
+    page = capsys.readouterr().out
+    assert "WAITING GANGS\n  gang " in page
+    assert "(2 pods, 3 needed) waits" in page
+
+
+def test_installation_with_gangs_shows_them_unless_podgroups_have_the_sizes() -> None:
+    settings = Settings(cluster_name="prod", region="us-east-1", gangs="on")
+    installation = Installation(
+        stack="joiner-prod", cluster="prod", region="us-east-1", status="CREATE_COMPLETE", settings=settings
+    )
+    args = argparse.Namespace()
+    group_pod = make_gang_pod("train-0", **{"scheduling.x-k8s.io/pod-group": "train"})
+    del group_pod["metadata"]["annotations"]
+    for manifest, is_shown in ((make_gang_pod("train-0"), True), (group_pod, False)):
+        cluster = build_snapshot_from_documents([manifest], datetime.now(UTC))
+        assert _are_gangs_shown(args, cluster, installation) is is_shown
+        assert not _are_gangs_shown(args, cluster, None)

@@ -103,3 +103,10 @@ def test_capacity_reservations_are_queried_by_the_id_parameter_and_by_documented
             ]
         },
     )
+
+
+def test_scheduled_capacity_reservations_are_queried_on_request() -> None:
+    states = ("active", "scheduled")
+    assert build_reservation_queries((SelectorTerm(id="cr-1"),), states) == (
+        {"CapacityReservationIds": ["cr-1"], "Filters": [{"Name": "state", "Values": ["active", "scheduled"]}]},
+    )

@@ -2,7 +2,7 @@
 
 import json
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 import pytest
@@ -221,6 +221,31 @@ def test_disabled_reserved_capacity_gate_skips_the_reservation_lookup() -> None:
     assert stage.resolve_node_class().is_ready()
     with pytest.raises(Throttled):
         stage.world.ec2.describe_capacity_reservations(TAGS)
+
+
+@pytest.mark.parametrize(
+    ("gangs", "kind", "scheduled_ids"),
+    [("off", "capacity-block", None), ("on", "capacity-block", ["cr-2"]), ("on", "default", [])],
+)
+def test_scheduled_capacity_blocks_are_read_only_for_gangs_and_never_launched_into(
+    gangs: Literal["off", "on"], kind: str, scheduled_ids: list[str] | None
+) -> None:
+    stage = Stage(capacity_reservation_selectors=(SelectorTerm(instance_match_criteria="targeted"),))
+    settings = msgspec.structs.replace(stage.world.settings, gangs=gangs)
+    stage.world = msgspec.structs.replace(stage.world, settings=settings)
+    active = CapacityReservation(reservation_id="cr-1", instance_type="m5.large", zone="us-east-1a")
+    starts_at = stage.cloud.clock.get_time() + timedelta(hours=3)
+    stage.cloud.reservations.add(active)
+    stage.cloud.reservations.add(
+        msgspec.structs.replace(active, reservation_id="cr-2", reservation_type=kind, starts_at=starts_at)
+    )
+    [(_, answers)] = query_account(stage.world, (stage.node_class,)).node_class_answers
+    assert [reservation.reservation_id for reservation in answers.capacity_reservations or ()] == ["cr-1"]
+    blocks = answers.scheduled_blocks
+    assert (None if blocks is None else [block.reservation_id for block in blocks]) == scheduled_ids
+    stage.cloud.rate_limiter.reject_next_calls("DescribeCapacityReservations")
+    [(_, answers)] = query_account(stage.world, (stage.node_class,)).node_class_answers
+    assert (answers.capacity_reservations, answers.scheduled_blocks) == (None, None)
 
 
 def test_node_class_status_is_json_with_all_image_variants_and_conditions() -> None:

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from shared.decide.provisioning import gang_planning, gang_zones
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
 from shared.decide.provisioning.gang_planning import plan_pods
+from shared.decide.scheduling.scheduler import NOT_REACHED_MESSAGE
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.labels import GANG, GANG_SIZE, GANG_TOPOLOGY, ZONE
 from shared.model.core.metadata import Condition, ObjectMeta, build_pairs
 from shared.model.core.requirements import Requirement, build_requirements
 from shared.model.core.resources import parse_resources
-from shared.model.decisions.placement import Placement, SchedulingOptions
+from shared.model.decisions.placement import Placement, SchedulingOptions, Unschedulable
 from shared.model.kubernetes.gangs.gang import PodGroup
 from shared.model.kubernetes.pod import Pod
 from shared.state.cluster_state import ClusterState
@@ -237,22 +238,82 @@ def test_invalid_topology_names_the_annotation_and_the_fix() -> None:
     assert "joiner.dev/gang-topology: 'rack' is not a topology: write zone, or remove it" in message
 
 
-def test_time_limit_never_launches_a_part_of_a_gang() -> None:
-    cluster = make_limited_cluster(*make_gang("train", 4), make_pod("web", "1"), max_cpu=100)
+@pytest.mark.parametrize("max_cpu", [8, 100])
+def test_time_limit_never_launches_a_part_of_a_gang(max_cpu: int) -> None:
+    cluster = make_limited_cluster(*make_gang("train", 4), make_pod("web", "1"), max_cpu=max_cpu)
     for polls in range(60):
         placement = plan(cluster, is_over=partial(next, chain(repeat(0, polls), repeat(1))))
         placed = {name for node in placement.new_nodes for name in node.pods if "train" in name}
         assert len(placed) in (0, 4), f"{polls} polls"
 
 
-def test_many_gangs_that_do_not_fit_need_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = []
+def cut_plan(pod: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the time limit end each plan before *pod* is placed."""
+
+    def plan_and_cut(*args: Any, **options: Any) -> BufferedPlacement:
+        buffered = plan_with_buffers(*args, **options)
+        placement = buffered.placement
+        new_nodes = tuple(
+            replace(node, pods=tuple(name for name in node.pods if name != pod)) for node in placement.new_nodes
+        )
+        cut = (Unschedulable(pod=pod, reason="NotReached", message=NOT_REACHED_MESSAGE),)
+        return replace(buffered, placement=replace(placement, new_nodes=new_nodes, unschedulable=cut, next_pod=pod))
+
+    monkeypatch.setattr(gang_planning, "plan_with_buffers", plan_and_cut)
+
+
+def test_gang_that_the_time_limit_cuts_is_removed_from_the_plan_with_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_plan("shop/train-3", monkeypatch)
+    web_and_api = (make_pod("web", "1"), make_pod("api", "4", labels={"size": "large"}))
+    types = (*TYPES, make_instance_type("m.08", 8))
+    node = make_node("standing", cpu="1")
+    cluster = make_cluster_snapshot(
+        *make_gang("train", 4, cpu="1"), *web_and_api, types=types, nodes=(node,), has_gangs=True
+    )
+    placement = plan(cluster, is_over=lambda: True)
+    locations = locate_pods(placement)
+    assert {locations[f"train-{number}"] for number in range(4)} == {"NotReached"}
+    assert not any("train" in name for node in placement.new_nodes for name in node.pods)
+    assert not any("train" in name for fit in placement.existing for name in fit.pods)
+    assert placement.next_pod == "shop/train-3"
+    assert set(locations) == {"api", "web", *(f"train-{number}" for number in range(4))}
+    assert {locations["api"], locations["web"]} <= {"default", "standing", "NotReached"}
+
+
+def test_gangs_that_were_left_out_are_not_tried_again_after_the_time_limit() -> None:
+    large = [replace(pod, priority=9) for pod in make_gang("large", 9)]
+    cluster = make_limited_cluster(*make_gang("small", 2), *large, max_cpu=12)
+    plans_before_the_limit = 2
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        plans = count_plans(monkeypatch)
+        placement = plan(cluster, is_over=lambda: len(plans) > plans_before_the_limit)
+    assert set(locate_pods(placement).values()) == {"GangNotPlaced"}
+    assert len(plans) == plans_before_the_limit + 1
+
+
+def test_gang_keeps_the_cause_why_it_does_not_fit() -> None:
+    def list_causes(*pods: Pod) -> set[object]:
+        return {item.cause for item in plan(make_limited_cluster(*pods, max_cpu=8)).unschedulable}
+
+    assert list_causes(*make_gang("train", 3)) == {"LimitExceeded"}
+    assert list_causes(*make_gang("train", 2, cpu="64")) == {"NoInstanceTypeFits"}
+    assert list_causes(*make_gang("train", 3, count=2)) == {None}
+
+
+def count_plans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that gets an item for each plan."""
+    plans: list[object] = []
 
     def count_plan(*args: Any, **options: Any) -> BufferedPlacement:
         plans.append(options)
         return plan_with_buffers(*args, **options)
 
     monkeypatch.setattr(gang_planning, "plan_with_buffers", count_plan)
+    return plans
+
+
+def test_many_gangs_that_do_not_fit_need_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = count_plans(monkeypatch)
     pods = [pod for number in range(60) for pod in make_gang(f"gang{number:02}", 2)]
     placement = plan(make_limited_cluster(*pods, max_cpu=4))
     assert set(locate_pods(placement).values()) == {"GangNotPlaced"}

@@ -172,10 +172,21 @@ def test_pods_that_wait_or_that_joiner_ignores_are_not_blocked(verdict: str) -> 
     assert derive(make_entry(make_blocked_note("shop/cart", verdict))) == ()
 
 
-def test_pods_of_a_gang_that_does_not_fit_are_blocked_whatever_the_cause() -> None:
-    [event] = derive(make_entry(make_blocked_note("shop/train", "GangNotPlaced", "shop/train does not fit: limits")))
+def test_pods_of_a_gang_that_does_not_fit_are_blocked() -> None:
+    note = make_blocked_note("shop/train", "GangNotPlaced", "shop/train does not fit: too large")
+    [event] = derive(make_entry(replace(note, cause="NoInstanceTypeFits")))
     assert isinstance(event, PodsBlocked)
-    assert (event.reason, event.message) == ("GangNotPlaced", "shop/train does not fit: limits")
+    assert (event.reason, event.message) == ("GangNotPlaced", "shop/train does not fit: too large")
+
+
+def test_limit_that_blocks_a_gang_is_reported_as_for_other_pods() -> None:
+    note = replace(make_blocked_note("shop/train", "GangNotPlaced", "train does not fit"), cause="LimitExceeded")
+    other_note = make_blocked_note("shop/web", "LimitExceeded")
+    blocked, limit = derive(make_entry(note, other_note))
+    assert isinstance(blocked, PodsBlocked)
+    assert (blocked.reason, blocked.pods) == ("LimitExceeded", ("train", "web"))
+    assert isinstance(limit, LimitReached)
+    assert (limit.pods, limit.message) == (("shop/train", "shop/web"), "train does not fit")
 
 
 def test_key_stays_the_same_while_pods_and_hours_change() -> None:

@@ -22,6 +22,7 @@ from shared.model.ec2.account import CapacityReservation, PlacementGroup
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_class import EC2NodeClass
 from shared.model.kubernetes.node import Node
+from shared.store.catalog_format import decode_catalog, encode_catalog
 from tests.support.launch_cases import INFOS, MARKET, NOW, get_time_after, make_claim, make_node_class
 
 CAPACITY_SETTINGS = CapacitySettings()
@@ -185,3 +186,35 @@ def test_catalog_keeps_observed_memory_and_uses_it_as_capacity() -> None:
     assert catalog.observed_memory == observed_memory
     [types] = (types for _, types in catalog.by_node_class)
     assert {kind.name: kind.capacity["memory"] for kind in types}["m5.large"] == 7_000_000_000
+
+
+BLOCK = msgspec.structs.replace(
+    RESERVATION, reservation_id="cr-2", reservation_type="capacity-block", starts_at=NOW + timedelta(hours=3)
+)
+
+
+def test_scheduled_capacity_blocks_are_in_the_catalog_and_a_new_one_makes_it_due() -> None:
+    before = build_cluster_with_catalog(make_node_class(scheduled_blocks=()))
+    assert before.catalog is not None
+    assert before.catalog.scheduled_blocks == ()
+    after = msgspec.structs.replace(before, node_classes=(make_node_class(scheduled_blocks=(BLOCK,)),))
+    assert is_catalog_due(before, after)
+    assert not is_catalog_due(before, before)
+    catalog = build_catalog(after, INFOS, MARKET, CAPACITY_SETTINGS)
+    assert catalog.scheduled_blocks == ((make_node_class().name, (BLOCK,)),)
+    assert decode_catalog(encode_catalog(catalog)).scheduled_blocks == catalog.scheduled_blocks
+
+
+def test_scheduled_capacity_blocks_are_kept_while_they_cannot_be_read() -> None:
+    before = build_cluster_with_catalog(make_node_class(scheduled_blocks=(BLOCK,)))
+    unread = msgspec.structs.replace(before, node_classes=(make_node_class(),))
+    assert not is_catalog_due(before, unread)
+    assert build_catalog(unread, INFOS, MARKET, CAPACITY_SETTINGS).scheduled_blocks == (
+        (make_node_class().name, (BLOCK,)),
+    )
+
+
+def test_catalog_without_scheduled_capacity_blocks_has_no_field_for_them() -> None:
+    catalog = build_cluster_with_catalog(make_node_class()).catalog
+    assert catalog is not None
+    assert b"scheduledBlocks" not in encode_catalog(catalog)

@@ -1,0 +1,1 @@
+"""Gangs: which of them wait, and why."""
