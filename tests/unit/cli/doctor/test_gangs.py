@@ -2,20 +2,30 @@
 
 import json
 from datetime import timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
 import pytest
 
+from cli.cluster.kubeconfig import ClusterConnection
 from cli.doctor.checks.pauses import check_gangs
+from cli.doctor.command import _add_waiting_gangs
 from cli.facts.cluster import read_waiting_gangs
 from cli.facts.model import ReadFailure
 from shared.decide.gangs.waiting_gangs import WaitingGang
 from shared.errors import Forbidden
+from shared.settings import Settings
 from sim.cluster.api_server.api_server import ApiServer
 from sim.cluster.api_server.kube_port import InMemoryKube
 from sim.time.virtual_clock import Clock
 from tests.contract.kube_front import create
-from tests.support.cli.doctor_facts import NOW, make_facts, make_kubernetes_facts
+from tests.support.cli.doctor_facts import (
+    NOW,
+    make_facts,
+    make_function_facts,
+    make_kubernetes_facts,
+    make_stack_facts,
+)
 
 UNREADABLE = ReadFailure(reason="Forbidden: pods", is_denied=True)
 
@@ -87,3 +97,15 @@ def test_pods_that_may_not_be_listed_are_reported() -> None:
     failure = read_waiting_gangs(DenyingKube(ApiServer(Clock())), make_kubernetes_facts(), NOW)
     assert isinstance(failure, ReadFailure)
     assert failure.is_denied
+
+
+@pytest.mark.parametrize(("gangs", "waiting_gangs"), [("on", ()), ("off", None)])
+def test_gangs_are_read_only_if_the_installation_has_them(
+    gangs: Literal["off", "on"], waiting_gangs: tuple[()] | None
+) -> None:
+    settings = Settings(cluster_name="prod", region="us-east-1", gangs=gangs)
+    stack = make_stack_facts(functions=(make_function_facts("provision", settings=settings),))
+    connection = SimpleNamespace(kube=InMemoryKube(ApiServer(Clock())))
+    facts = _add_waiting_gangs(make_facts(of_account={"stack": stack}), cast("ClusterConnection", connection))
+    assert facts.kubernetes is not None
+    assert facts.kubernetes.waiting_gangs == waiting_gangs

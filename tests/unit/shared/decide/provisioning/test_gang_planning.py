@@ -118,6 +118,15 @@ def test_gang_that_was_left_out_for_a_larger_one_is_tried_again() -> None:
     assert locations["large-0"] == "GangNotPlaced"
 
 
+def test_gang_that_is_tried_again_and_does_not_fit_next_to_another_stays_out() -> None:
+    large, middle = ([replace(pod, priority=rank) for pod in make_gang(f"rank-{rank}", 12 // rank)] for rank in (1, 4))
+    most_important = [replace(pod, priority=9) for pod in make_gang("huge", 9)]
+    small = [replace(pod, priority=2) for pod in make_gang("small", 2)]
+    locations = locate_pods(plan(make_limited_cluster(*large, *middle, *most_important, *small, max_cpu=12)))
+    assert {locations[f"rank-4-{number}"] for number in range(3)} == {"default"}
+    assert locations["small-0"] == locations["huge-0"] == locations["rank-1-0"] == "GangNotPlaced"
+
+
 def test_incomplete_gang_waits() -> None:
     placement = plan(make_limited_cluster(*make_gang("train", 4, count=3), max_cpu=100))
     assert set(locate_pods(placement).values()) == {"GangIncomplete"}
