@@ -4,11 +4,14 @@ from datetime import timedelta
 
 import msgspec
 
-from shared.decide.prometheus.compute_metrics import compute_metrics
+from shared.decide.prometheus.compute_metrics import SNAPSHOT_AGE, compute_ages, compute_metrics
 from shared.decide.prometheus.metric_table import METRIC_BY_NAME
 from shared.model.cloud_provider.instance_type import Offering
+from shared.model.core.labels import FAKE_POD
 from shared.model.core.metadata import Condition, OwnerReference
 from shared.model.core.metrics.metric_samples import Sample
+from shared.model.core.resources import build_resources
+from shared.model.kubernetes.pod import MIN_PRIORITY
 from shared.state.cluster_state import ClusterState
 from tests.support.catalogues import attach_claim, make_cluster_snapshot, make_instance_type, make_node, make_pod
 
@@ -123,3 +126,34 @@ def test_cost_of_a_node_pool_is_the_sum_over_its_nodes() -> None:
     metrics = compute_metrics(build_cluster())
     assert metrics["karpenter_nodepools_cost_total"] == [((("nodepool", "default"),), 0.25)]
     assert sum(value for _, value in metrics["joiner_usd_per_hour"]) == 0.25
+
+
+def test_virtual_pods_of_capacity_buffers_are_no_pods() -> None:
+    cluster = build_cluster().snapshot
+    pod = make_pod("buffer")
+    meta = msgspec.structs.replace(pod.meta, annotations=((FAKE_POD, "true"),))
+    buffer_pod = msgspec.structs.replace(pod, meta=meta, priority=MIN_PRIORITY)
+    with_buffer = msgspec.structs.replace(cluster, pods=(*cluster.pods, buffer_pod))
+    metrics, metrics_with_buffer = compute_metrics(ClusterState(cluster)), compute_metrics(ClusterState(with_buffer))
+    assert metrics_with_buffer["karpenter_pods_state"] == metrics["karpenter_pods_state"]
+
+
+def test_resources_of_which_nodes_have_none_have_no_utilization() -> None:
+    cluster = build_cluster().snapshot
+    [node] = cluster.nodes
+    allocatable = build_resources(dict(node.allocatable.amounts) | {"example.com/device": 0})
+    nodes = (msgspec.structs.replace(node, allocatable=allocatable),)
+    metrics = compute_metrics(ClusterState(msgspec.structs.replace(cluster, nodes=nodes)))
+    names = {dict(labels)["resource_type"] for labels, _ in metrics["karpenter_cluster_utilization_percent"]}
+    assert "cpu" in names
+    assert "example.com/device" not in names
+
+
+def test_ages_are_those_of_the_snapshot_and_of_a_catalog_with_a_time() -> None:
+    cluster = build_cluster().snapshot
+    now = cluster.taken_at + timedelta(seconds=5)
+    assert compute_ages(cluster, now) == {SNAPSHOT_AGE: [((), 5.0)]}
+    assert cluster.catalog is not None
+    catalog = msgspec.structs.replace(cluster.catalog, built_at=cluster.taken_at - timedelta(minutes=1))
+    ages = compute_ages(msgspec.structs.replace(cluster, catalog=catalog), now)
+    assert ages == {"joiner_catalog_age_seconds": [((), 65.0)], SNAPSHOT_AGE: [((), 5.0)]}
