@@ -1,7 +1,7 @@
 """`make cost`: what Joiner itself costs a month, by the size of the cluster and how soon it reacts.
 
 make cost                                   # 20, 100 and 1,000 nodes, every reaction
-.venv/bin/python -m sim.operating_costs --nodes 100 --reaction watch -o json
+.venv/bin/python -m sim.operating_costs --nodes 100 --reaction watch --no-features -o json
 """
 
 import argparse
@@ -19,6 +19,7 @@ from sim.lambda_runtime.stack_template.synthesis import (
     synthesize_template,
 )
 from sim.operating_costs.bill import BillLine, build_bill, sum_usd
+from sim.operating_costs.feature_costs import format_feature_costs, measure_feature_costs
 from sim.operating_costs.usage_measurement import measure_usage
 
 CLUSTER_SIZES: Final = (20, 100, 1_000)
@@ -39,7 +40,7 @@ class MonthlyBill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the bills; return 1 if one exceeds its limit."""
+    """Print the bills, and what optional features add; return 1 if a bill exceeds its limit."""
     options = _build_parser().parse_args(arguments)
     bills: list[MonthlyBill] = []
     for nodes in options.nodes:
@@ -51,8 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bills.append(MonthlyBill(nodes=nodes, reaction=reaction, usd=sum_usd(bill_lines), lines=bill_lines))
             if options.output == "table":
                 sys.stdout.write(_format_table(bills[-1]))
+    duration = timedelta(minutes=options.minutes)
+    feature_costs = measure_feature_costs(duration, _print_progress) if options.features else iter(())
     if options.output == "json":
-        sys.stdout.write(msgspec.json.encode(bills).decode() + "\n")
+        sys.stdout.write(msgspec.json.encode([*bills, *feature_costs]).decode() + "\n")
+    elif options.features:
+        sys.stdout.writelines(format_feature_costs(feature_costs))
     return int(
         any(
             monthly_bill.nodes == LIMITED_NODE_COUNT
@@ -71,6 +76,9 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--reaction", nargs="+", choices=REACTIONS, default=list(REACTIONS))
     parser.add_argument("--minutes", type=int, default=60, help="of virtual time that are measured")
+    parser.add_argument(
+        "--features", action=argparse.BooleanOptionalAction, default=True, help="measure optional features (yes)"
+    )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     return parser
 
