@@ -21,6 +21,7 @@ from shared.aws.eks import BotoEks, BotoZonalShift
 from shared.aws.eventbridge import EventBridgeBus
 from shared.aws.on_demand_prices import BotoPricingService, UnreachablePricing
 from shared.aws.partitions import build_regional_host
+from shared.aws.prometheus.remote_write import RemoteWriteEndpoint
 from shared.aws.s3 import S3Bucket
 from shared.aws.sns import SnsTopic
 from shared.aws.sqs import SqsMessageQueue
@@ -104,6 +105,9 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         backoff=Backoff(clock),
         open_segment=open_segment,
     )
+    remote_write = (
+        RemoteWriteEndpoint(settings.remote_write_url, session.get_credentials) if settings.remote_write_url else None
+    )
     world = World(
         settings=settings,
         kube=kube,
@@ -121,6 +125,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         payer=_build_payer_account(clients, settings),
         topic=SnsTopic(clients, settings.report_topic) if settings.report_topic else None,
         event_bus=EventBridgeBus(clients, settings.event_bus) if settings.event_bus else None,
+        remote_write=remote_write,
         emit=write_to_stdout,
         memory={},
         calls=clients.get_call_counts,
@@ -128,7 +133,7 @@ def _build_container(settings: Settings, clock: Callable[[], datetime]) -> Conta
         max_parallel_calls=MAX_CONNECTIONS,
         open_segment=open_segment,
     )
-    return Container(world, (clients, kube))
+    return Container(world, (clients, kube, *([remote_write] if remote_write is not None else [])))
 
 
 def _build_payer_account(clients: Clients, settings: Settings) -> BotoPayerAccount | None:

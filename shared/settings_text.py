@@ -47,6 +47,16 @@ EventBus: TypeAlias = Annotated[
     msgspec.Meta(pattern=r"^((arn:aws[a-z-]*:events:[a-z0-9-]+:[0-9]{12}:event-bus/)?[0-9A-Za-z_./-]{1,256})?\Z"),
     TextForm(allowed="the name or ARN of an event bus"),
 ]
+RemoteWriteUrl: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(https?://[0-9A-Za-z.-]{1,253}(:[0-9]{1,5})?/[0-9A-Za-z._~/%-]{0,1000})?\Z"),
+    TextForm(allowed="a URL like https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-ID/api/v1/remote_write"),
+]
+WORKSPACE_URL: Final = re.compile(
+    r"https://aps-workspaces(-fips)?\.(?P<region>[a-z0-9-]+)\.(amazonaws\.com(\.cn)?|api\.aws)"
+    r"/workspaces/(?P<workspace>ws-[0-9a-f-]{1,64})/api/v1/remote_write"
+)
+"""A remote write URL of Amazon Managed Service for Prometheus."""
 RoleArn: TypeAlias = Annotated[
     str,
     msgspec.Meta(pattern=r"^(arn:aws[a-z-]*:iam::[0-9]{12}:role/([!-.0-~]+/){0,10}[0-9A-Za-z_+=,.@-]{1,64})?\Z"),

@@ -15,7 +15,7 @@ PortT = TypeVar("PortT")
 
 PORTS: Final = (
     *("kube", "ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic"),
-    *("savings_plans", "zonal_shifts", "payer", "group_table", "event_bus"),
+    *("savings_plans", "zonal_shifts", "payer", "group_table", "event_bus", "remote_write"),
 )
 
 

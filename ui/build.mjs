@@ -1,4 +1,4 @@
-/** Build cli/ui/assets/fleet.js and fleet.css: `node ui/build.mjs`; with --tests, the unit tests in ui/.tests. */
+/** Build the scripts and styles in cli/ui/assets: `node ui/build.mjs`; with --tests, the unit tests in ui/.tests. */
 import { readdirSync, statSync } from "node:fs";
 import { build } from "esbuild";
 
@@ -18,12 +18,13 @@ if (process.argv.includes("--tests")) {
 } else {
   await build({
     ...options,
-    entryPoints: { fleet: "ui/src/main.tsx" },
+    entryPoints: { fleet: "ui/src/main.tsx", hub: "ui/src/hub/main.tsx" },
     outdir: "cli/ui/assets",
     minify: true,
     format: "iife",
     target: ["chrome110", "firefox115", "safari16.4"],
   });
-  const bytes = ["fleet.js", "fleet.css"].map((name) => statSync(`cli/ui/assets/${name}`).size);
-  console.log(`cli/ui/assets: fleet.js ${Math.round(bytes[0] / 1024)} KiB, fleet.css ${Math.round(bytes[1] / 1024)} KiB`);
+  const names = ["fleet.js", "fleet.css", "hub.js", "hub.css"];
+  const sizes = names.map((name) => `${name} ${Math.round(statSync(`cli/ui/assets/${name}`).size / 1024)} KiB`);
+  console.log(`cli/ui/assets: ${sizes.join(", ")}`);
 }

@@ -4,23 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import NoReturn
 
 from cli.hub.hub_file import HubCluster
-from shared.errors import Invalid, NotFound, Unreachable
+from cli.hub.summary.read_only_bucket import ReadOnlyBucket
+from shared.errors import NotFound, Unreachable
 from shared.ports.storage import Bucket
 
 
-class FolderBucket:
+class FolderBucket(ReadOnlyBucket):
     """A copy of a bucket in a folder, for reading."""
 
     def __init__(self, folder: Path) -> None:
         """Read files below *folder*; their relative paths are the keys."""
         self._folder = folder
-
-    def put(self, key: str, body: bytes) -> NoReturn:  # noqa: ARG002 - the signature of Bucket
-        """Refuse the write."""
-        raise Invalid(f"{key}: this copy of a bucket is read-only")
 
     def get(self, key: str) -> bytes:
         """Read the file of *key*.
@@ -43,7 +39,7 @@ class FolderBucket:
         return tuple(sorted(key for key in keys if key.startswith(prefix)))
 
 
-class TurnTakingBucket:
+class TurnTakingBucket(ReadOnlyBucket):
     """A bucket for one of several threads: the thread holds *turn*, except while it waits for the bucket.
 
     So requests are parallel, but only one thread decodes: msgspec inspects the structs of a type when it decodes the
@@ -53,10 +49,6 @@ class TurnTakingBucket:
     def __init__(self, bucket: Bucket, turn: Lock) -> None:
         """Read *bucket*; the caller holds *turn*."""
         self._bucket, self._turn = bucket, turn
-
-    def put(self, key: str, body: bytes) -> NoReturn:  # noqa: ARG002 - the signature of Bucket
-        """Refuse the write."""
-        raise Invalid(f"{key}: `joiner hub` does not write")
 
     def get(self, key: str) -> bytes:
         """Return the object *key* without holding the turn."""

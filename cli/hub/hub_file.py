@@ -14,7 +14,7 @@ from shared.settings_text import ExternalId, RoleArn
 
 MAX_CLUSTERS: Final = 500
 _EXPECTED: Final = "a hub file (docs/guide/hub.md)"
-_FIELDS: Final = ("name", "bucket", "folder", "region", "role", "external-id")
+_FIELDS: Final = ("name", "bucket", "folder", "region", "role", "external-id", "context")
 _BUCKET_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION_PATTERN: Final = re.compile(r"[a-z]+(-[a-z]+)+-\d+")
 
@@ -32,6 +32,8 @@ class HubCluster(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     """ARN of the IAM role that may read the bucket; "": the caller's credentials."""
     external_id: str = ""
+    context: str = ""
+    """The kubeconfig context of the cluster, for the commands that are suggested; no command connects to it."""
 
 
 def read_hub_file(file: str) -> tuple[HubCluster, ...]:
@@ -76,6 +78,7 @@ def _build_cluster(item: Mapping[str, str], parent: Path) -> HubCluster:
         region=item.get("region", ""),
         role=item.get("role", ""),
         external_id=item.get("external-id", ""),
+        context=item.get("context", ""),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from threading import Lock
 
@@ -10,8 +10,9 @@ import msgspec
 
 from cli.cluster.fixes import SIGN_IN_HINT, is_credential_error
 from cli.hub.cluster_buckets import TurnTakingBucket, open_cluster_bucket
-from cli.hub.cluster_summary import ClusterSummary, read_cluster_summary
 from cli.hub.hub_file import HubCluster
+from cli.hub.summary.cluster_summary import ClusterSummary, read_cluster_summary
+from cli.hub.summary.day_costs import DayCosts, read_day_costs
 from cli.terminal.errors import InputError
 from cli.terminal.stderr import show_progress
 from shared.errors import Fault, Forbidden, NotFound, Throttled, Unreachable
@@ -26,6 +27,8 @@ class HubRow(msgspec.Struct, frozen=True, kw_only=True):
     cluster: HubCluster
     summary: ClusterSummary | None = None
     error: str = ""
+    day_costs: DayCosts | None = None
+    """Of the day of a daily report."""
 
 
 class HubView(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +38,9 @@ class HubView(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[HubRow, ...]
 
 
-def read_hub(clusters: Sequence[HubCluster], now: datetime) -> HubView:
-    """Read the summaries of *clusters* in parallel."""
-    read_row = partial(_read_row, now=now, turn=Lock())
+def read_hub(clusters: Sequence[HubCluster], now: datetime, day: date | None = None) -> HubView:
+    """Read the summaries of *clusters* in parallel; with *day*, their costs of this day too."""
+    read_row = partial(_read_row, now=now, day=day, turn=Lock())
     with (
         show_progress(f"reading {format_count(len(clusters), 'cluster')}"),
         ThreadPoolExecutor(MAX_CONCURRENT_CLUSTERS) as executor,
@@ -45,12 +48,14 @@ def read_hub(clusters: Sequence[HubCluster], now: datetime) -> HubView:
         return HubView(at=now, rows=tuple(executor.map(read_row, clusters)))
 
 
-def _read_row(cluster: HubCluster, now: datetime, turn: Lock) -> HubRow:
+def _read_row(cluster: HubCluster, now: datetime, day: date | None, turn: Lock) -> HubRow:
     try:
         with open_cluster_bucket(cluster) as bucket, turn:
             shared_bucket = TurnTakingBucket(bucket, turn)
             return HubRow(
-                cluster=cluster, summary=read_cluster_summary(shared_bucket, now, is_copy=bool(cluster.folder))
+                cluster=cluster,
+                summary=read_cluster_summary(shared_bucket, now, is_copy=bool(cluster.folder)),
+                day_costs=None if day is None else read_day_costs(shared_bucket, day),
             )
     except InputError as error:
         return HubRow(cluster=cluster, error=str(error))

@@ -11,7 +11,7 @@ from cli.terminal.errors import InputError
 from shared.model.cluster import ClusterSnapshot
 from shared.take.kubernetes.resource_kinds import RESOURCE_KINDS
 
-_FIELDS_READ = ("nodes", "node_claims", "pods", "node_pools", "namespaces")
+_FIELDS_READ = ("nodes", "node_claims", "pods", "node_pools", "node_classes", "namespaces")
 
 
 def read_journal_and_cluster(args: argparse.Namespace) -> tuple[Journal, ClusterSnapshot | None]:

@@ -14,10 +14,10 @@ from cli.convert.reading.sources import SourceObject
 from cli.convert.validation.converted_objects import get_unknown_field_hint
 from cli.convert.validation.schema_checks import find_unknown_fields, has_schema, list_schema_problems
 from cli.convert.validation.semantic_checks import find_semantic_problems, list_planner_problems, parse_leading_field
-from cli.lint.canary_rules import lint_canary
 from cli.lint.finding import LintFinding, LintLevel, build_finding, get_object_name
 from cli.lint.gang_rules import lint_gang
 from cli.lint.label_values import lint_label_values
+from cli.lint.node_class_rules import lint_node_class_annotations
 from cli.lint.node_pool_rules import lint_node_pools
 from cli.lint.other_annotations import HonorSetting, lint_other_annotations
 from cli.lint.pod_resources import lint_pod_resources
@@ -103,7 +103,7 @@ def _lint_object(source_object: SourceObject, honor: HonorSetting) -> Iterator[L
         yield from lint_workload_share(source_object)
         yield from lint_gang(source_object)
     yield from lint_schedule(source_object)
-    yield from lint_canary(source_object)
+    yield from lint_node_class_annotations(source_object)
     for path, notes in _find_in_metadata("annotations", source_object.value, ()):
         yield from _lint_annotations(source_object, path, notes)
         yield from lint_other_annotations(source_object, path, notes, honor)

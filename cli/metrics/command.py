@@ -1,7 +1,9 @@
 """`joiner metrics`: metrics of a cluster for Prometheus, printed once or served."""
 
 import argparse
-from typing import Final
+from typing import Final, get_args
+
+from shared.model.core.metrics.metric_samples import MetricDetail
 
 DESCRIPTION: Final = """Print the metrics of a cluster in the Prometheus text format, or serve them as a scrape target.
 Metrics have Karpenter's names where the meaning is the same. The command reads files, or a live cluster and the catalog
@@ -43,6 +45,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         type=_parse_seconds,
         metavar="N",
         help="with serve: read the cluster at most every N seconds (default: 30)",
+    )
+    parser.add_argument(
+        "--detail",
+        choices=get_args(MetricDetail),
+        default="all",
+        help="summary: no series for each node, pod or offering; nodes: none for each pod or offering (default: all)",
     )
     parser.set_defaults(run=run, usage=parser.error, assume_unschedulable=None)
 

@@ -45,7 +45,7 @@ def build_reader(args: argparse.Namespace) -> ExpositionReader:
         planning_input, cluster = read_input()
         if planning_input.read_errors:
             raise InputError("; ".join(planning_input.read_errors))
-        return Exposition(cluster=cluster, text=render_metrics(ClusterState(cluster), money))
+        return Exposition(cluster=cluster, text=render_metrics(ClusterState(cluster), money, args.detail))
 
     return read_exposition
 

@@ -35,7 +35,8 @@ def describe_pool_pauses(cluster: ClusterSnapshot, pool: str) -> Iterator[str]:
     pauses, _ = list_active_pauses(cluster)
     for pause in pauses:
         if pool and pause.pool in ("", pool):
-            yield f"a user paused {_format_reasons(pause)}{_format_details(pause, cluster.taken_at)}"
+            author = "a user" if pause.failures is None else "Joiner"
+            yield f"{author} paused {_format_reasons(pause)}{_format_details(pause, cluster.taken_at)}"
 
 
 def _build_pause_document(pause: ActivePause) -> dict[str, Any]:
@@ -71,6 +72,6 @@ def _format_details(pause: ActivePause, now: datetime) -> str:
     """Return the end, author, begin and reason of the pause as text."""
     hold = pause.pause
     until = f" for {format_elapsed(hold.until - now)} more (until {format_instant(hold.until)})" if hold.until else ""
-    author_text = f", by {hold.author}" if hold.author else ""
+    author_text = f", by {hold.author}" if hold.author and pause.failures is None else ""
     since = f" {format_elapsed(now - hold.since)} ago" if hold.since else ""
     return f"{until}{author_text}{since}{f': {hold.because}' if hold.because else ''}"

@@ -61,6 +61,9 @@ $JOINER_LIMIT_USD_PER_HOUR limits the price of the nodes, like the setting limit
 $JOINER_GANGS=on and $JOINER_PROVISIONING_REQUESTS=on plan gangs and ProvisioningRequests, like the settings gangs and
 provisioning-requests of the cluster. $JOINER_DYNAMIC_RESOURCE_ALLOCATION=on plans pods with ResourceClaims.
 
+With --upgrade, $JOINER_DISRUPTION_BUDGETS, $JOINER_DISRUPTION_TIME_ZONE, $JOINER_DISRUPTION_PAUSED and
+$JOINER_DRIFT_PAUSE_PERCENT limit the replacement of nodes, like the settings of the cluster.
+
 For a live cluster, $JOINER_ZONAL_SHIFT=on (or drain) and $JOINER_SPOT_HISTORY=on plan with the zonal shifts and the
 history of offerings in the DynamoDB table $JOINER_TABLE_NAME, like the settings zonal-shift and spot-history.
 
@@ -93,7 +96,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         type=_parse_version_argument,
         metavar="VERSION",
         help="instead of pending pods, show what an upgrade of the EKS control plane to this Kubernetes version does: "
-        "images, nodes that drift, budgets, duration, cost and version skew",
+        "images, nodes that drift, their order, budgets and windows, duration, cost and version skew",
     )
     parser.add_argument(
         "--images",

@@ -94,7 +94,7 @@ def _render_status(observation: Observation, args: argparse.Namespace, *, has_ba
     cluster_state = ClusterState(cluster)
     money = _read_money_policy(args, installation)
     if args.output == "prometheus":
-        return render_metrics(cluster_state, money)
+        return render_metrics(cluster_state, money, "nodes")
     fleet_status = build_fleet_status(cluster_state, money)
     if args.output != "table":
         document = build_status_document(fleet_status, installation) | {"notes": list(planning_input.notes)}

@@ -31,17 +31,18 @@ def render_fleet_page(
     body: bytes = SERVER_DOCUMENT,
     *,
     template: str = FLEET_TEMPLATE,
+    asset: str = "fleet",
     extra_style: str = "",
     **values: Any,  # noqa: ANN401 - the values of *template*
 ) -> str:
     """Return the page of the fleet document *body*.
 
-    *template* can extend the page; *extra_style* is then its style.
+    *template* can extend the page; *extra_style* is then its style. *asset* names the script and the style.
 
     Raises:
         InputError: The script or the style is not built.
     """
-    script, style = _read_asset("fleet.js"), _read_asset("fleet.css") + extra_style
+    script, style = _read_asset(f"{asset}.js"), _read_asset(f"{asset}.css") + extra_style
     return render_template(
         template,
         title=title,

@@ -1,4 +1,4 @@
-"""`python -m docs.reference`: write the reference pages, and the example of a settings file."""
+"""`python -m docs.reference`: write the reference pages, the example of a settings file, and the dashboards."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from docs.reference import aws_requests, commands, events, fleet_document, kinds, labels, output, settings
+from docs.reference import aws_requests, commands, dashboards, events, fleet_document, kinds, labels, output, settings
 from infra.settings.files.changes import render_settings_file
 
 FOLDER: Final = Path(__file__).resolve().parent
@@ -29,7 +29,9 @@ def render_all_pages() -> dict[Path, str]:
 
 def find_outdated_files() -> dict[Path, str]:
     """Return the expected text of each file that is missing or has a different text, by path."""
-    expected_text_by_path = render_all_pages() | {settings.EXAMPLE_FILE: render_settings_file()}
+    expected_text_by_path = (
+        render_all_pages() | {settings.EXAMPLE_FILE: render_settings_file()} | dashboards.render_dashboards()
+    )
     return {path: text for path, text in expected_text_by_path.items() if not _has_text(path, text)}
 
 
@@ -40,7 +42,7 @@ def _has_text(path: Path, text: str) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write each outdated file and print its path."""
     parser = argparse.ArgumentParser(prog="python -m docs.reference", description="Write the pages of the reference.")
-    parser.add_argument("--pages", action="store_true", help="do not write clusters/example.yaml")
+    parser.add_argument("--pages", action="store_true", help="do not write clusters/example.yaml and examples/grafana")
     only_pages = parser.parse_args(arguments).pages
     for path, text in sorted(find_outdated_files().items()):
         if FOLDER in path.parents or not only_pages:

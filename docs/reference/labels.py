@@ -76,6 +76,10 @@ USER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
         "EC2NodeClass",
         "Images and hashes that are not used. Set by `joiner nodeclass reject`, or by you.",
     ),
+    names.PAUSE_AFTER_FAILURES: (
+        "EC2NodeClass",
+        "Launches pause after this number of nodes that did not register: docs/guide/images.md.",
+    ),
     names.SCHEDULE: (
         "NodePool, CapacityBuffer",
         "Windows with other values, like `night: 0 20 * * mon-fri 11h replicas=0`: docs/guide/schedules.md.",
@@ -148,6 +152,10 @@ JOINER_KEYS: Final[Mapping[str, tuple[str, str]]] = {
     names.CANARY_STATE: (
         "EC2NodeClass",
         "State of the canary: the last good image, the image under test and its nodes: docs/guide/images.md.",
+    ),
+    names.LAUNCH_FAILURES: (
+        "EC2NodeClass",
+        "Its nodes that did not register since the last node that did. Remove it to resume launches now.",
     ),
     names.NODECLASS_HASH: ("EC2NodeClass, NodeClaim", "Hash of the EC2NodeClass. A different value causes drift."),
     names.NODECLASS_HASH_VERSION: ("EC2NodeClass, NodeClaim", "Version of the algorithm of this hash."),

@@ -185,9 +185,12 @@ def _run_uv_python(verb: str, *options: str) -> str:
 
 
 def compile_bytecode(target: Path, python: str) -> None:
-    """Compile bytecode for the sources in *target* with *python*; "" compiles none."""
+    """Compile bytecode for the sources in *target* with *python*; "" compiles none.
+
+    The bytecode has no path of the temporary folder: equal sources give equal zip files.
+    """
     if python:
-        compile_all = [python, "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash"]
+        compile_all = [python, "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", "-s", str(target)]
         subprocess.run([*compile_all, str(target)], check=True)
 
 

@@ -31,7 +31,12 @@ ADMIN_POLICY: Final = "AmazonEKSClusterAdminPolicy"
 
 def build_manifests(settings: ChosenSettings = DEFAULT_SETTINGS) -> bytes:
     """Return all objects to install as one JSON list; *settings* enable optional rules of the ClusterRole."""
-    return _build_manifests(frozenset(name for name in _read_optional_rules() if getattr(settings, name) == "on"))
+    return _build_manifests(list_enabled_features(settings))
+
+
+def list_enabled_features(settings: ChosenSettings) -> frozenset[str]:
+    """Return the features that *settings* enable and that have rules of their own, by the name of their field."""
+    return frozenset(name for name in _read_optional_rules() if getattr(settings, name) == "on")
 
 
 @cache
@@ -85,6 +90,8 @@ class InstallerConstruct(Construct):
             {
                 "Manifests": MANIFESTS_FILENAME,
                 "Digest": sha256(build_manifests(options)).hexdigest(),
+                # Left out by default, so that the template of an installation without GitOps has no other property.
+                **({"ClusterObjects": options.cluster_objects} if options.cluster_objects != "stack" else {}),
             },
         )
         self.installer_message: str = self.installed.get_att_string("Told")

@@ -28,7 +28,7 @@ from infra.iam.key_grants import build_key_grants
 from infra.iam.network_interfaces import build_interface_grants
 from infra.iam.node_role import NodeRole
 from infra.iam.policy_statement import Grant
-from infra.iam.report_grants import build_event_bus_grants, build_report_grants
+from infra.iam.report_grants import build_event_bus_grants, build_remote_write_grants, build_report_grants
 from infra.iam.trace_grants import build_trace_grants
 from infra.iam.zonal_shift_grants import build_zonal_shift_grants, format_cluster_arn
 from infra.settings.settings import StackOptions
@@ -146,6 +146,7 @@ class FunctionPolicies(Construct):
         grants = [
             self._build_find_cluster_grant(),
             *build_event_bus_grants(options.event_bus, name),
+            *build_remote_write_grants(options.remote_write_url, name),
             *build_zonal_shift_grants(options.zonal_shift, self._cluster, name),
             Grant(
                 sid="WriteObjects",

@@ -1,13 +1,16 @@
-"""Permissions to publish the daily cost report and events."""
+"""Permissions to publish the daily cost report, events and metrics."""
 
 from typing import Final
 
 import aws_cdk as cdk
 
 from infra.iam.policy_statement import Grant
+from shared.settings_text import WORKSPACE_URL
 
-REPORTING_FUNCTIONS: Final = frozenset({"disrupt", "interrupt", "lifecycle", "provision"})
+REPORTING_FUNCTIONS: Final = frozenset({"catalog", "disrupt", "interrupt", "lifecycle", "provision"})
 """The functions whose journal entries have events."""
+WRITING_FUNCTION: Final = "disrupt"
+"""The function that writes metrics to Prometheus."""
 EVENT_SOURCE: Final = "joiner"
 
 
@@ -28,6 +31,16 @@ def build_event_bus_grants(bus: str, function: str) -> list[Grant]:
             conditions={"ForAllValues:StringEquals": {"events:source": [EVENT_SOURCE]}},
         )
     ]
+
+
+def build_remote_write_grants(url: str, function: str) -> list[Grant]:
+    """Return the permission of *function* to write to the workspace of *url*; none for other receivers than AMP."""
+    workspace = WORKSPACE_URL.fullmatch(url)
+    if workspace is None or function != WRITING_FUNCTION:
+        return []
+    name = f"workspace/{workspace['workspace']}"
+    arn = f"arn:{cdk.Aws.PARTITION}:aps:{workspace['region']}:{cdk.Aws.ACCOUNT_ID}:{name}"
+    return [Grant(sid="WriteMetrics", actions=("aps:RemoteWrite",), resources=(arn,))]
 
 
 def format_bus_arn(bus: str) -> str:

@@ -14,6 +14,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.settings.settings import StackOptions
+from shared.settings_text import WORKSPACE_URL
 
 INTERFACE_SERVICES: Final = ("ec2", "eks", "sqs", "ssm")
 """Services with an interface endpoint in each subnet, charged by hour and gigabyte."""
@@ -23,6 +24,10 @@ ZONAL_SHIFT_SERVICE: Final = "arc-zonal-shift"
 """An interface endpoint that is needed if `zonal-shift` is not `off`."""
 EVENT_SERVICE: Final = "events"
 """An interface endpoint that is needed if `event-bus` is set."""
+METRICS_SERVICE: Final = "aps-workspaces"
+"""An interface endpoint that is needed if `remote-write-url` is that of a workspace."""
+ACTION_PREFIX_BY_SERVICE: Final = {METRICS_SERVICE: "aps"}
+"""The prefix of IAM actions, where it is not the name of the endpoint."""
 GATEWAY_SERVICES: Final = ("dynamodb", "s3")
 """Services with an entry in each route table, free of charge."""
 AWS_BUCKETS: Final = {
@@ -56,7 +61,9 @@ class Endpoints(Construct):
         report_services = (REPORT_SERVICE,) if options.report_topic else ()
         shift_services = (ZONAL_SHIFT_SERVICE,) if options.zonal_shift != "off" else ()
         event_services = (EVENT_SERVICE,) if options.event_bus else ()
-        for service in (*INTERFACE_SERVICES, *report_services, *shift_services, *event_services):
+        metrics_services = (METRICS_SERVICE,) if WORKSPACE_URL.fullmatch(options.remote_write_url) else ()
+        optional_services = (*report_services, *shift_services, *event_services, *metrics_services)
+        for service in (*INTERFACE_SERVICES, *optional_services):
             ec2.CfnVPCEndpoint(
                 self,
                 service.capitalize(),
@@ -107,7 +114,7 @@ def _build_policy(service: str) -> iam.PolicyDocument:
             iam.PolicyStatement(
                 sid="AllowOwnAccount",
                 principals=[iam.AnyPrincipal()],
-                actions=[f"{service}:*"],
+                actions=[f"{ACTION_PREFIX_BY_SERVICE.get(service, service)}:*"],
                 resources=["*"],
                 conditions={"StringEquals": account_conditions},
             )

@@ -98,6 +98,11 @@ class StackOptions(ChosenSettings, frozen=True, kw_only=True, forbid_unknown_fie
     """What happens when the stack is deleted. `keep`: your objects stay. The stack cannot be deleted while a NodeClaim
     uses the stack's instance profile or has no instance yet: its node would lose access to the cluster. `purge`: all
     NodePools and their nodes are deleted first. `abandon`: the nodes keep running, and are no longer managed."""
+    cluster_objects: Literal["stack", "external"] = "stack"
+    """Who manages the CRDs, the RBAC and the API priorities of Joiner in the cluster. `stack`: the stack installs and
+    removes them. `external`: another tool, such as Argo CD, applies them from the bundle of `make bundle`. The stack
+    then writes and removes none of them, and a deployment fails if they do not match its version:
+    docs/guide/gitops.md."""
     windows: bool = False
     """`true`: the stack also creates a node role for Windows, with the access entry that Windows nodes need."""
     network: Literal["public", "private", "isolated"] = "public"

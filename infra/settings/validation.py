@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
+from urllib.parse import urlsplit
 
 from infra.settings.budget_validation import check_budgets, check_time_zone
 from infra.settings.network_validation import find_network_errors
 from infra.settings.partition_validation import check_partition
 from infra.settings.scheduler_config import check_scheduler_config
 from infra.settings.settings import StackOptions
+from shared.settings_text import WORKSPACE_URL
 
 CLUSTER_NAME_PATTERN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,59}")
 """EKS allows 100 characters; an SQS queue name has 80, of which Joiner needs 20."""
@@ -26,6 +28,7 @@ def find_option_errors(options: StackOptions) -> Iterator[str]:
         lambda: _check_cluster(options.cluster),
         lambda: _check_topics(options),
         lambda: _check_event_bus(options),
+        lambda: _check_remote_write(options),
         lambda: _check_price_age(options),
         lambda: _check_windows(options),
         lambda: _check_keys(options),
@@ -63,6 +66,25 @@ def _check_event_bus(options: StackOptions) -> None:
         raise ValueError(
             f"event-bus is in {region}, but region is {options.region}: use a bus in {options.region}; "
             "its rules can forward events to other regions"
+        )
+
+
+def _check_remote_write(options: StackOptions) -> None:
+    url, detail = options.remote_write_url, options.remote_write_metrics
+    if not url and detail != "summary":
+        raise ValueError(f"remote-write-metrics is {detail}, but remote-write-url is not set: set remote-write-url")
+    workspace = WORKSPACE_URL.fullmatch(url)
+    if workspace is None:
+        if (urlsplit(url).hostname or "").startswith("aps-workspaces"):
+            raise ValueError(
+                f"remote-write-url is {url}: the URL of a workspace is "
+                "https://aps-workspaces.REGION.amazonaws.com/workspaces/ws-ID/api/v1/remote_write"
+            )
+        return
+    if options.network == "isolated" and options.region and workspace["region"] != options.region:
+        raise ValueError(
+            f"remote-write-url is in {workspace['region']}, but region is {options.region}, and network is isolated: "
+            f"use a workspace in {options.region}"
         )
 
 

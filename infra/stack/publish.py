@@ -9,6 +9,7 @@ import json
 import shutil
 import sys
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,6 +29,12 @@ ZIP_TIMESTAMP: Final = (1980, 1, 1, 0, 0, 0)
 """The timestamp of every file in a zip, so that the same content gives the same zip."""
 MAX_TEMPLATE_BYTES: Final = 1_000_000
 """The size of a template that CloudFormation reads from a bucket."""
+
+
+def read_version() -> str:
+    """Return the version of the project, from pyproject.toml."""
+    version: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    return version
 
 
 def build_synthesizer() -> cdk.DefaultStackSynthesizer:

@@ -1,32 +1,27 @@
 """`make release`: the files of a release, in one folder.
 
-The wheel of the command line, the stack as a template and zip files, the SBOM of the layer, the release notes, and the
-checksums of all of these.
+The wheel of the command line, the stack as a template and zip files, the bundle for GitOps, the SBOM of the layer, the
+release notes, and the checksums of all of these.
 """
 
 import hashlib
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from infra.settings.files.selection import EXAMPLE_NAME
 from infra.settings.settings import StackOptions
-from infra.stack.publish import ROOT, build_from_command_line, publish_stack
+from infra.stack.bundle_files import build_bundle, format_bundle_name
+from infra.stack.bundle_output import write_archive
+from infra.stack.publish import ROOT, TEMPLATE_FILENAME, build_from_command_line, publish_stack, read_version
 
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
 NOTES_FILENAME: Final = "release-notes.md"
 SBOM_FILENAME: Final = "joiner.cdx.json"
 CHECKSUMS_FILENAME: Final = "SHA256SUMS"
-
-
-def read_version() -> str:
-    """Return the version of the project, from pyproject.toml."""
-    version: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    return version
 
 
 def find_release_notes(changelog: str, version: str) -> str:
@@ -74,7 +69,11 @@ def build_release(folder: Path, options: StackOptions, *, bundle: bool = True) -
         ValueError: the changelog has no entries for the version, or a setting is invalid.
     """
     notes = find_release_notes(CHANGELOG.read_text(encoding="utf-8"), read_version())
-    publish_stack(folder, options, bundle=bundle)
+    paths = publish_stack(folder, options, bundle=bundle)
+    template = (folder / TEMPLATE_FILENAME).read_bytes()
+    files = build_bundle(options, template, [path for path in paths if path.suffix == ".zip"])
+    name = format_bundle_name(options.cluster)
+    write_archive(folder / f"{name}.tar.gz", name, files)
     build_wheel(folder)
     build_sbom(folder)
     (folder / NOTES_FILENAME).write_text(notes, encoding="utf-8")

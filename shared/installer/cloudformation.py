@@ -48,6 +48,8 @@ class RequestProperties(msgspec.Struct, frozen=True, kw_only=True, rename="pasca
     profiles: tuple[str, ...] = ()
     """Instance profiles that are deleted with the stack."""
     on_destroy: Literal["keep", "purge", "abandon"] = "keep"
+    cluster_objects: Literal["stack", "external"] = "stack"
+    """`external`: another tool applies and removes the manifests; they are only compared with the cluster."""
 
 
 def parse_cloudformation_request(event: dict[str, Any]) -> CloudFormationRequest:

@@ -6,6 +6,7 @@ from typing import Final
 
 from shared.errors import Fault
 from shared.installer.cloudformation import CloudFormationRequest, Status, build_response
+from shared.installer.external_objects import check_external_objects
 from shared.installer.installer import Installer, InstallRefused
 from shared.installer.manifests import parse_manifests
 from shared.installer.uninstall import check_profiles_unused, delete_node_resources, resume_launches
@@ -54,8 +55,14 @@ def _execute_request(
             else check_profiles_unused(object_remover, properties.profiles)
         )
     manifests_json = world.read_packaged_file(properties.manifests) if world.read_packaged_file is not None else b"[]"
+    is_external = properties.cluster_objects == "external"
+    manifests_json = b"[]" if is_external and is_delete else manifests_json
     installer = _build_installer(world, manifests_json, wait, min(INSTALL_TIMEOUT, time_limit))
-    messages = installer.remove(purge=purge) if is_delete else installer.install()
+    if is_delete:
+        messages = installer.remove(purge=purge)
+    else:
+        is_new = request.request_type == "Create"
+        messages = check_external_objects(installer, is_new=is_new) if is_external else installer.install()
     resume_launches(installer)
     return messages
 

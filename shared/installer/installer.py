@@ -71,7 +71,7 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
         messages = self._reconcile(
             lambda: plan_install(self.manifests, InstalledState(live=self._read_settled_objects()))
         )
-        self.retry_until_deadline(self._check_definitions_served)
+        self.retry_until_deadline(self.check_definitions_served)
         return messages
 
     def remove(self, *, purge: bool) -> tuple[str, ...]:
@@ -136,7 +136,8 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
             case _:
                 assert_never(step)
 
-    def _read_live_objects(self) -> dict[str, Manifest]:
+    def read_live_objects(self) -> dict[str, Manifest]:
+        """Return the manifests that exist in the cluster, as they are there, by path."""
         objects = (
             (build_manifest_path(manifest), self._read_object(build_manifest_path(manifest)))
             for manifest in self.manifests
@@ -149,14 +150,14 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             Conflict: an object of an earlier installation is still being deleted.
         """
-        live = self._read_live_objects()
+        live = self.read_live_objects()
         going = [format_kind_and_name(item) for item in live.values() if is_being_deleted(item)]
         if going:
             raise Conflict(f"{', '.join(going)} of an earlier installation is still being deleted")
         return live
 
     def _read_installed_state(self) -> InstalledState:
-        live = self._read_live_objects()
+        live = self.read_live_objects()
         definitions = [
             definition
             for definition in self.manifests
@@ -232,13 +233,13 @@ class Installer(msgspec.Struct, frozen=True, kw_only=True):
             if not token:
                 return
 
-    def _check_definitions_served(self) -> None:
+    def check_definitions_served(self) -> None:
         """Check that all our CRDs are served.
 
         Raises:
             Unreachable: a CRD is not served yet.
         """
-        live = self._read_live_objects()
+        live = self.read_live_objects()
         for manifest in self.manifests:
             if manifest["kind"] == CRD_KIND and is_installed(live.get(build_manifest_path(manifest))):
                 try:

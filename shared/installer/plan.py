@@ -89,7 +89,7 @@ def plan_install(desired_manifests: Iterable[Manifest], installed_state: Install
     plan = InstallPlan()
     for manifest in desired_manifests:
         plan = _merge_plans(
-            plan, _plan_manifest_install(manifest, installed_state.live.get(build_manifest_path(manifest)))
+            plan, plan_manifest_install(manifest, installed_state.live.get(build_manifest_path(manifest)))
         )
     return InstallPlan(refusals=plan.refusals, messages=plan.messages) if plan.refusals else plan
 
@@ -128,7 +128,8 @@ def plan_deletion(*collections: Iterable[tuple[str, Manifest]]) -> InstallPlan:
     return InstallPlan(steps=steps)
 
 
-def _plan_manifest_install(desired: Manifest, live: Manifest | None) -> InstallPlan:
+def plan_manifest_install(desired: Manifest, live: Manifest | None) -> InstallPlan:
+    """Plan the steps that make *live*, or nothing, contain *desired*."""
     path = build_manifest_path(desired)
     create_step = CreateManifest(path=MANIFEST_PATHS[desired["kind"]], body=desired)
     if live is None:

@@ -17,6 +17,7 @@ from shared.ports.aws import (
 )
 from shared.ports.kubernetes import Kube
 from shared.ports.messaging import EventBus, MessageQueue, Topic
+from shared.ports.remote_write import RemoteWrite
 from shared.ports.storage import Bucket, Table
 from shared.ports.tracing import OpenSegment, open_no_segment
 from shared.settings import Settings
@@ -48,6 +49,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     """None: no topic is configured."""
     event_bus: EventBus | None = None
     """None: no event bus is configured."""
+    remote_write: RemoteWrite | None = None
+    """None: no endpoint for metrics is configured."""
     emit: Callable[[str], None]
     """Writes one line of JSON to the log: journal lines and EMF metrics."""
     name: str = ""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from shared import settings_text
+from shared.model.core.metrics.metric_samples import MetricDetail
 from shared.settings_by_topic.disruption import VoluntaryDisruptionSettings
 from shared.settings_text import TextForm
 
@@ -32,6 +33,15 @@ class ObservationSettings(VoluntaryDisruptionSettings, frozen=True, kw_only=True
     """Name or ARN of the EventBridge event bus that receives events of Joiner, such as launched and interrupted nodes,
     in the region of the stack. The functions get the permission events:PutEvents on this bus: docs/guide/events.md.
     Empty: no events."""
+    remote_write_url: settings_text.RemoteWriteUrl = ""
+    """Remote write URL of Prometheus to which `disrupt` writes metrics once a minute. Requests to a workspace of Amazon
+    Managed Service for Prometheus are signed, and `disrupt` gets the permission aps:RemoteWrite on this workspace.
+    Requests to other URLs have no authentication. docs/guide/prometheus.md has the cost. Empty: no metrics are
+    written."""
+    remote_write_metrics: MetricDetail = "summary"
+    """Metrics that are written to `remote-write-url`: `summary`, those without a series for each node; `nodes`, also
+    those; `all`, also those with a series for each pod and each offering. Amazon Managed Service for Prometheus charges
+    for each sample."""
     tracing: Literal["off", "on"] = "off"
     """`on`: AWS X-Ray traces the functions: the stages of each cycle, and its calls to AWS and Kubernetes. `off`: the
     functions have neither the tracing library nor the permission to send traces. X-Ray charges for traces:

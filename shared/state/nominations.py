@@ -138,7 +138,8 @@ class NominatedNodeNames(msgspec.Struct, frozen=True, kw_only=True):
 
     def has_pod(self, pod: Pod) -> bool:
         """Return whether *pod* still needs provisioning although it has a nominated node name."""
-        return pod.name in self.node_by_pod or pod.name in self.stale_pods
+        has_names = self.node_by_pod or self.stale_pods
+        return bool(has_names) and (pod.name in self.node_by_pod or pod.name in self.stale_pods)
 
 
 def find_nominated_node_names(cluster_state: ClusterState) -> NominatedNodeNames:

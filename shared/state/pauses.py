@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCHES_PAUSED, SCHEDULE
+from shared.model.core.labels import DISRUPTION_PAUSED, LAUNCH_FAILURES, LAUNCHES_PAUSED, SCHEDULE
 from shared.model.core.metadata import Pairs, Problem
+from shared.model.karpenter.health.launch_failures import LaunchPause, find_launch_pause
 from shared.model.karpenter.node_pool import NodePool
 from shared.model.karpenter.pause import (
     CLUSTER_NAMESPACE,
+    LAUNCH_WORDS,
     SET_BY_PERSON_TEXT,
     WORDS_BY_ANNOTATION,
     Pause,
@@ -29,9 +31,13 @@ class ActivePause(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a person has set it; an annotation that cannot be read or parsed is treated as a pause."""
     windows: str = ""
     """The names of the open windows of the NodePool's schedule, if the schedule pauses."""
+    failures: LaunchPause | None = None
+    """Why Joiner itself pauses launches: nodes of the NodePool's EC2NodeClass do not register."""
 
     def build_message(self) -> str:
         """Return who paused, and how to resume."""
+        if self.failures is not None:
+            return self.pause.because
         description = self.pause.describe()
         if self.windows:
             fix = f"to resume now, remove paused= from window {self.windows}"
@@ -41,7 +47,9 @@ class ActivePause(msgspec.Struct, frozen=True, kw_only=True):
         return f"{description}; {message}" if description else message
 
     def get_resume_command(self) -> str:
-        """Return the command that removes the pause, or for a schedule the change of the annotation."""
+        """Return the command that ends the pause, or for a schedule the change of the annotation."""
+        if self.failures is not None:
+            return f"`kubectl annotate ec2nodeclass {self.failures.node_class} {LAUNCH_FAILURES}-`"
         if self.windows:
             return f"a change of window {self.windows} in {SCHEDULE}"
         return f"`joiner resume{f' --nodepool {self.pool}' if self._is_on_node_pool() else ''}`"
@@ -79,19 +87,38 @@ def list_active_pauses(cluster: ClusterSnapshot) -> tuple[tuple[ActivePause, ...
                 for scope in pause.pools or (pool,)
             )
     active_pauses += _list_scheduled_pauses(cluster)
+    active_pauses += _list_failure_pauses(cluster)
     active_pauses += _build_unreadable_pauses(cluster)
     return tuple(active_pauses), tuple(problems)
 
 
 def find_launch_pause_message(pool: NodePool, cluster: ClusterSnapshot) -> str:
-    """Return why no node is launched for *pool*; "" if launches are not paused."""
+    """Return why no node is launched for *pool*; "" if launches are not paused, or a node may be launched as a test."""
     active_pauses, _ = list_active_pauses(msgspec.structs.replace(cluster, node_pools=(pool,)))
     matching_pauses = (
         active_pause
         for active_pause in active_pauses
-        if active_pause.key == LAUNCHES_PAUSED and active_pause.pool in ("", pool.name)
+        if active_pause.key == LAUNCHES_PAUSED
+        and active_pause.pool in ("", pool.name)
+        and not (active_pause.failures is not None and active_pause.failures.is_test_due(cluster.taken_at))
     )
     return next((f"launches are paused: {active_pause.build_message()}" for active_pause in matching_pauses), "")
+
+
+def count_allowed_claims(node_class: str, cluster: ClusterSnapshot) -> int | None:
+    """Return how many NodeClaims of EC2NodeClass *node_class* may be created now; None: any number.
+
+    While its launches are paused, it is one for a test that is due, unless a NodeClaim already waits for its launch.
+    """
+    for item in cluster.node_classes:
+        pause = find_launch_pause(item, cluster.node_claims, cluster.taken_at) if item.name == node_class else None
+        if pause is not None:
+            has_waiting_claim = any(
+                claim.node_class.name == node_class and not claim.is_launched() and not claim.is_deleting()
+                for claim in cluster.node_claims
+            )
+            return int(pause.is_test_due(cluster.taken_at) and not has_waiting_claim)
+    return None
 
 
 def _iterate_annotations(cluster: ClusterSnapshot) -> Iterator[tuple[PauseScope, Pairs]]:
@@ -117,6 +144,25 @@ def _list_scheduled_pauses(cluster: ClusterSnapshot) -> Iterator[ActivePause]:
             if reasons:
                 pause = Pause(reasons=reasons, until=max(ends, default=None), because=f"schedule window {names}")
                 yield ActivePause(pool=pool.name, key=key, pause=pause, windows=names)
+
+
+def _list_failure_pauses(cluster: ClusterSnapshot) -> Iterator[ActivePause]:
+    """Yield a pause of launches for each NodePool whose EC2NodeClass has nodes that do not register."""
+    pause_by_class = {
+        node_class.name: pause
+        for node_class in cluster.node_classes
+        if (pause := find_launch_pause(node_class, cluster.node_claims, cluster.taken_at)) is not None
+    }
+    for pool in sorted(cluster.node_pools, key=lambda pool: pool.name) if pause_by_class else ():
+        if (pause := pause_by_class.get(pool.node_class.name)) is not None:
+            because = pause.describe(cluster.taken_at)
+            yield ActivePause(
+                pool=pool.name,
+                key=LAUNCHES_PAUSED,
+                pause=Pause(reasons=LAUNCH_WORDS, author="Joiner", since=pause.since, because=because),
+                is_intentional=False,
+                failures=pause,
+            )
 
 
 def _build_unreadable_pauses(cluster: ClusterSnapshot) -> Iterator[ActivePause]:

@@ -174,7 +174,9 @@ def compute_pod_digest(pods: Iterable[Pod]) -> str:
     DaemonSet pods and the order of the pods are ignored.
     """
     lines = sorted(
-        f"{pod.meta.uid} {pod.is_terminal():d}{pod.is_terminating():d}" for pod in pods if not pod.is_daemon()
+        pod.meta.uid + (" 00" if pod.is_active() else f" {pod.is_terminal():d}{pod.is_terminating():d}")
+        for pod in pods
+        if not pod.is_daemon()
     )
     return sha256("\n".join(lines).encode()).hexdigest()[:16]
 

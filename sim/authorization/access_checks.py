@@ -41,7 +41,7 @@ from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 
 AWS_PORTS: Final = (
     *("ec2", "parameters", "prices", "eks", "mailbox", "table", "bucket", "topic"),
-    *("savings_plans", "zonal_shifts", "payer", "group_table", "event_bus"),
+    *("savings_plans", "zonal_shifts", "payer", "group_table", "event_bus", "remote_write"),
 )
 LAUNCHING_FUNCTION: Final = "provision"
 _MAX_CACHED_DECISIONS: Final = 20_000

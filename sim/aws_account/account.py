@@ -6,7 +6,7 @@ with Account(cloud, clock) as account: account.invoker = run subprocess.run(["np
 Deployed resources are kept by their services: in the state of moto, and in own stores where moto has none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from threading import Event, RLock, Thread
@@ -52,24 +52,33 @@ from sim.aws_account.services.fault_injection import FaultInjectionApi
 from sim.aws_account.services.sts import HTTP_FORBIDDEN, StsApi
 from sim.aws_account.services.subscriptions import SubscriptionFilterApi
 from sim.aws_http.protocol import ApiCall, ApiDict, ApiReply, Environ, encode_result, parse_parameters
-from sim.aws_http.server import EmbeddedAws
+from sim.aws_http.server import EmbeddedAws, StartResponse
 from sim.cloud.cloud import Cloud
 from sim.cloud.eventbridge_events import ACCOUNT_ID
 from sim.time.virtual_clock import Clock
 
 DEPLOYER_CREDENTIALS: Final = Credentials(access_key="AKIADEPLOYER", secret_key="deployer", session_token="")  # noqa: S106 - opens nothing
 _AUTHENTICATION_PATH: Final = "/eks/token-reviews"
+_MOTO_ACCOUNT_HEADER: Final = "HTTP_X_MOTO_ACCOUNT_ID"
+"""The header with which a request selects one of the accounts of moto."""
 
 
 class Account:
     """One AWS account in one region. A context manager."""
 
-    def __init__(self, cloud: Cloud, clock: Clock, *, minute: timedelta = timedelta(seconds=1)) -> None:
+    def __init__(
+        self,
+        cloud: Cloud,
+        clock: Clock,
+        *,
+        minute: timedelta = timedelta(seconds=1),
+        account_id: str = ACCOUNT_ID,
+    ) -> None:
         """Serve *cloud*; *clock* gives the times of created resources.
 
         *minute* is how long a minute of alarms and deployments lasts; zero: nothing waits, and no alarm is evaluated.
         """
-        self.cloud, self.clock, self.region, self.account_id = cloud, clock, cloud.region, ACCOUNT_ID
+        self.cloud, self.clock, self.region, self.account_id = cloud, clock, cloud.region, account_id
         self.invoker: Invoker = _raise_no_invoker
         """Runs Lambda functions; set by the code that runs them."""
         self.dispatcher: Dispatcher = self._start_invocation_thread
@@ -90,7 +99,7 @@ class Account:
         )
         """What EC2 and the nodes may do with the deployed roles."""
         cloud.instances.volume_keys.can_use_key = self.service_permissions.can_launch_with_key
-        self._sts_api = StsApi(self.account_id, clock, self.credential_store, self.authorizer)
+        self.sts_api = StsApi(self.account_id, clock, self.credential_store, self.authorizer)
         self.access_entries = AccessEntryApi(self.region, self.account_id, clock, lambda name: name == cloud.facts.name)
         self.authenticator = Authenticator(
             cloud, clock, self.access_entries, self._find_credentials, self.credential_store.get_caller
@@ -187,7 +196,7 @@ class Account:
         """
         principals = (service,) if service else ()
         context_keys = {"aws:SourceAccount": self.account_id} | ({"aws:SourceArn": source_arn} if source_arn else {})
-        return self._sts_api.assume_role(role_arn, session, principals, context_keys, function_arn)
+        return self.sts_api.assume_role(role_arn, session, principals, context_keys, function_arn)
 
     def get_function(self, name: str, qualifier: str = "", roll: float = 0.0) -> DeployedFunction:
         """Return the function with the name or ARN *name*, in the version that *qualifier* selects.
@@ -199,6 +208,10 @@ class Account:
         """
         with self._lock:
             return build_deployed_function(self.lambda_api, name, qualifier, roll)
+
+    def serve_request(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Handle one request (WSGI), as the server of this account does."""
+        return self._server(environ, start_response)
 
     def _invoke(self, name: str, qualifier: str, payload: bytes) -> InvocationResult:
         return self.invoker(name, qualifier, payload)
@@ -251,6 +264,7 @@ class Account:
         if path == _AUTHENTICATION_PATH:
             body = msgspec.json.encode(self.authenticator.review_token(msgspec.json.decode(call.body)))
             return ApiReply(status=200, content_type="application/json", body=body)
+        environ[_MOTO_ACCOUNT_HEADER] = self.account_id
         caller = self.credential_store.get_caller(call.access_key)
         self.service_permissions.set_caller(caller)
         self.authorizer.authorize(call, environ, caller, lambda: parse_parameters(call))
@@ -261,8 +275,8 @@ class Account:
             register_managed_policy(
                 self.account_id, call.form.get("PolicyArn", call.form.get("PermissionsBoundary", ""))
             )
-        if call.service == "sts" and call.action in self._sts_api.handlers:
-            return encode_result(call, self._sts_api.handlers[call.action](caller, parse_parameters(call)))
+        if call.service == "sts" and call.action in self.sts_api.handlers:
+            return encode_result(call, self.sts_api.handlers[call.action](caller, parse_parameters(call)))
         if call.service == "cloudformation":
             return encode_result(call, self.cloudformation.handle(call.action, parse_parameters(call)))
         if call.service == "lambda" and call.action == "Invoke":

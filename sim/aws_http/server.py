@@ -34,6 +34,7 @@ from sim.aws_http.request_checks import check_api_call
 from sim.cloud.cloud import Cloud
 
 StartResponse: TypeAlias = Callable[..., Any]
+Application: TypeAlias = Callable[[Environ, StartResponse], Iterable[bytes]]
 FrontHandler: TypeAlias = Callable[[ApiCall, Environ], ApiReply | None]
 """Handles a request before all others, or returns None; may raise `ApiError`."""
 
@@ -59,6 +60,44 @@ class _Server(ThreadedWSGIServer):
     daemon_threads = False
 
 
+class LoopbackServer:
+    """Serves a WSGI application on a free port of 127.0.0.1, in a separate thread."""
+
+    def __init__(self, application: Application) -> None:
+        """Serve *application*; nothing listens before `start`."""
+        self._application = application
+        self._server: _Server | None = None
+        self._thread: Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The endpoint, such as ``http://127.0.0.1:41234``.
+
+        Raises:
+            RuntimeError: the server is not started.
+        """
+        if self._server is None:
+            raise RuntimeError("not started")
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def start(self) -> None:
+        """Listen."""
+        self._server = _Server("127.0.0.1", 0, self._application, _QuietRequestHandler)
+        self._thread = Thread(
+            target=self._server.serve_forever, args=(_POLL_INTERVAL_SECONDS,), name="embedded-aws", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening, and return when the port is free and the thread has ended; may be repeated."""
+        if self._server is None or self._thread is None:
+            return
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        self._server = self._thread = None
+
+
 class EmbeddedAws:
     """A local AWS on the loopback interface, for boto3 with ``endpoint_url``. A context manager."""
 
@@ -68,8 +107,7 @@ class EmbeddedAws:
         self._lock = RLock()
         self._faults = FaultQueue()
         self._moto: Any = DomainDispatcherApplication(create_backend_app)
-        self._server: _Server | None = None
-        self._thread: Thread | None = None
+        self._server = LoopbackServer(self)
         self._cached_replies: dict[bytes, ApiReply] = {}
         self.reset(cloud)
 
@@ -88,9 +126,7 @@ class EmbeddedAws:
         Raises:
             RuntimeError: the server is not started.
         """
-        if self._server is None:
-            raise RuntimeError("not started")
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return self._server.url
 
     @property
     def lock(self) -> RLock:
@@ -107,21 +143,12 @@ class EmbeddedAws:
 
     def start(self) -> Self:
         """Listen on a free port of 127.0.0.1, in a separate thread."""
-        self._server = _Server("127.0.0.1", 0, self, _QuietRequestHandler)
-        self._thread = Thread(
-            target=self._server.serve_forever, args=(_POLL_INTERVAL_SECONDS,), name="embedded-aws", daemon=True
-        )
-        self._thread.start()
+        self._server.start()
         return self
 
     def stop(self) -> None:
         """Stop listening, and return when the port is free and the thread has ended; may be repeated."""
-        if self._server is None or self._thread is None:
-            return
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-        self._server = self._thread = None
+        self._server.stop()
 
     def inject_error(
         self, service: str, action: str, code: str, status: int, *, times: int = 1, after: bool = False

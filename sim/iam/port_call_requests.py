@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from shared.settings_text import WORKSPACE_URL
 from sim.iam.ec2_call_requests import Ec2RequestBuilder
 from sim.iam.patterns_and_variables import IamRequest
 
@@ -70,6 +71,7 @@ class PortRequestBuilder(Ec2RequestBuilder, frozen=True, kw_only=True):
             "group_table.read": lambda kind: (self._build_group_request("dynamodb:GetItem", kind),),
             "group_table.write": lambda kind: (self._build_group_request("dynamodb:PutItem", kind),),
             "event_bus.put": lambda _: (self._build_put_events_request(),),
+            "remote_write.write": lambda _: self._build_remote_write_requests(),
             "topic.publish": lambda _: (self.build_request("sns:Publish", self.settings.report_topic),),
             "bucket.get": lambda argument: (self.build_request("s3:GetObject", f"{self._bucket}/{argument}"),),
             "bucket.list_keys": lambda argument: (
@@ -106,6 +108,14 @@ class PortRequestBuilder(Ec2RequestBuilder, frozen=True, kw_only=True):
         bus = self.settings.event_bus
         arn = bus if bus.startswith("arn:") else self.build_arn("events", f"event-bus/{bus}")
         return self.build_request("events:PutEvents", arn, {"events:source": (EVENT_SOURCE,)})
+
+    def _build_remote_write_requests(self) -> tuple[IamRequest, ...]:
+        """Return the request for a workspace of Amazon Managed Service for Prometheus; other receivers know no IAM."""
+        workspace = WORKSPACE_URL.fullmatch(self.settings.remote_write_url)
+        if workspace is None:
+            return ()
+        arn = f"arn:aws:aps:{workspace['region']}:{self.number}:workspace/{workspace['workspace']}"
+        return (self.build_request("aps:RemoteWrite", arn, {"aws:RequestedRegion": workspace["region"]}),)
 
     def _build_queue_arn(self, function: str) -> str:
         """Return the ARN of the queue of *function*; its URL is the queue prefix and *function*."""

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.decide.scheduling.instance_types.instance_type_index import OfferingKind, get_offering_kind
+from shared.decide.scheduling.instance_types.offering_prices import OfferingKind, get_offering_kind
 from shared.decide.scheduling.templates.node_claim_template import NodeClaimTemplate
 from shared.model.core.labels import RESERVED
 from shared.model.core.resources import CPU, MEMORY, NODES, STORAGE, USD_PER_HOUR, Axes, Vector

@@ -1,6 +1,7 @@
 """`make cost`: what Joiner itself costs a month, by the size of the cluster and how soon it reacts.
 
 make cost                                   # 20, 100 and 1,000 nodes, every reaction
+make cost SET="event-bus=alerts"            # with a setting
 .venv/bin/python -m sim.operating_costs --nodes 100 --reaction watch --no-features -o json
 """
 
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bills: list[MonthlyBill] = []
     for nodes in options.nodes:
         for reaction in options.reaction:
-            settings = ACTIVE_SETTINGS | UNLIMITED_LAUNCHES_SETTINGS | {"reaction": reaction}
+            settings = ACTIVE_SETTINGS | UNLIMITED_LAUNCHES_SETTINGS | {"reaction": reaction} | dict(options.set)
             template = synthesize_template(settings=settings)
             stack_usage = measure_usage(template, nodes, timedelta(minutes=options.minutes), _print_progress)
             bill_lines = build_bill(template, stack_usage)
@@ -53,10 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.output == "table":
                 sys.stdout.write(_format_table(bills[-1]))
     duration = timedelta(minutes=options.minutes)
-    feature_costs = measure_feature_costs(duration, _print_progress) if options.features else iter(())
+    has_features = options.features and not options.set
+    feature_costs = measure_feature_costs(duration, _print_progress) if has_features else iter(())
     if options.output == "json":
         sys.stdout.write(msgspec.json.encode([*bills, *feature_costs]).decode() + "\n")
-    elif options.features:
+    elif has_features:
         sys.stdout.writelines(format_feature_costs(feature_costs))
     return int(
         any(
@@ -75,12 +77,25 @@ def _build_parser() -> argparse.ArgumentParser:
         "--nodes", type=int, nargs="+", default=list(CLUSTER_SIZES), help="sizes of clusters, ten pods a node"
     )
     parser.add_argument("--reaction", nargs="+", choices=REACTIONS, default=list(REACTIONS))
+    parser.add_argument(
+        "--set", type=_parse_setting, nargs="+", default=[], metavar="NAME=VALUE", help="settings of the stack"
+    )
     parser.add_argument("--minutes", type=int, default=60, help="of virtual time that are measured")
     parser.add_argument(
-        "--features", action=argparse.BooleanOptionalAction, default=True, help="measure optional features (yes)"
+        "--features",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="also measure optional features, unless --set is used",
     )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     return parser
+
+
+def _parse_setting(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be NAME=VALUE, like event-bus=alerts")
+    return name, value
 
 
 def _format_table(monthly_bill: MonthlyBill) -> str:

@@ -150,6 +150,13 @@ def _bill_observability(
             quantity=f"at most {events:,}",
             usd=events * list_prices.EVENTS_USD_PER_EVENT,
         )
+    if usage.written_samples:
+        samples = round(usage.written_samples * monthly_factor)
+        yield BillLine(
+            item="Managed Prometheus",
+            quantity=f"{samples:,} samples",
+            usd=samples * list_prices.PROMETHEUS_USD_PER_SAMPLE,
+        )
     if resource_types["AWS::Scheduler::Schedule"]:
         ticks = round(list_prices.SECONDS_PER_MONTH / 60 * len(wiring.schedules))
         yield BillLine(

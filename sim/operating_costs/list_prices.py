@@ -19,6 +19,8 @@ EVENTS_USD_PER_EVENT: Final = 1e-6
 """A custom event on an event bus, per 64 KB."""
 EVENTS_PER_REQUEST: Final = 10
 """At most."""
+PROMETHEUS_USD_PER_SAMPLE: Final = 0.90 / 10_000_000
+"""A sample written to Amazon Managed Service for Prometheus, of the first 2 billion of a month."""
 DAYS_PER_MONTH: Final = 31
 """For daily tasks."""
 DYNAMODB_USD_PER_READ: Final = 0.125e-6
@@ -56,6 +58,7 @@ LATENCY_BY_PORT: Final[Mapping[str, timedelta]] = MappingProxyType(
         "mailbox": timedelta(milliseconds=10),
         "topic": timedelta(milliseconds=30),
         "event_bus": timedelta(milliseconds=30),
+        "remote_write": timedelta(milliseconds=50),
         "parameters": timedelta(milliseconds=40),
         "eks": timedelta(milliseconds=150),
         "prices": timedelta(milliseconds=200),

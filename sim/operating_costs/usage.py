@@ -40,6 +40,8 @@ class StackUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Of the lines of the functions, without those of Lambda."""
     messages: int = 0
     """Messages sent to the follow-up queues; one request can send ten."""
+    written_samples: int = 0
+    """Written to Prometheus by remote write."""
     stored_bytes: Mapping[str, int]
     """Written to the bucket, by prefix of the key: ``journal/``."""
 

@@ -40,7 +40,7 @@ class MeteredWorld(EmbeddedWorld):
         self.usage_by_function: dict[str, FunctionUsage] = defaultdict(FunctionUsage)
         self._initial_bytes: Counter[str] = Counter()
         self._call_started_at = self._port_seconds = 0.0
-        self._messages = 0
+        self._messages = self._initial_samples = 0
         super().__init__(0, template=template, tap=self._record_call)
 
     def start_functions(self, clock: Clock, seed: int) -> None:
@@ -55,6 +55,7 @@ class MeteredWorld(EmbeddedWorld):
         self._messages = 0
         self.log_lines.clear()
         self._initial_bytes = self._sum_bucket_bytes()
+        self._initial_samples = self._count_samples()
 
     def get_usage(self, duration: timedelta) -> StackUsage:
         """Return the usage since `reset_counters`."""
@@ -65,6 +66,7 @@ class MeteredWorld(EmbeddedWorld):
             metrics=len(names),
             log_bytes=sum(map(len, self.log_lines)),
             messages=self._messages,
+            written_samples=self._count_samples() - self._initial_samples,
             stored_bytes=self._sum_bucket_bytes() - self._initial_bytes,
         )
 
@@ -72,6 +74,9 @@ class MeteredWorld(EmbeddedWorld):
         del queue, body
         self._messages += 1
         return 1
+
+    def _count_samples(self) -> int:
+        return sum(map(len, self.workspace.samples_by_labels.values()))
 
     def _sum_bucket_bytes(self) -> Counter[str]:
         bytes_by_prefix: Counter[str] = Counter()

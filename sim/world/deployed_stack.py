@@ -6,8 +6,11 @@ handler, and can fail the call or kill the handler.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Final
 
+from botocore.credentials import Credentials
+
+from shared.aws.prometheus.remote_write import RemoteWriteEndpoint
 from shared.model.ec2.instance import Instance
 from shared.ports.aws import Ec2
 from shared.ports.kubernetes import Kube
@@ -15,6 +18,7 @@ from shared.ports.tracing import open_no_segment
 from shared.ports.world import World
 from shared.report.journal.journal import JOURNAL_PREFIX, JournalEntry, decode_entry
 from shared.settings import Settings
+from shared.settings_text import WORKSPACE_URL
 from sim.authorization.access_checks import AccessControl
 from sim.aws_rules.world_ports import RequestChecks
 from sim.cloud.cloud import Cloud
@@ -32,10 +36,15 @@ from sim.lambda_runtime.runtime import LambdaRuntime
 from sim.lambda_runtime.stack_template.generated_references import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.synthesis import ACTIVE_SETTINGS, synthesize_template
 from sim.lambda_runtime.stack_wiring import StackWiring
+from sim.remote_write.endpoint import WorkspaceEndpoint
+from sim.remote_write.workspace import Workspace
 from sim.time.virtual_clock import Clock
 from sim.world.instance_boot import list_active_instances
 from sim.world.memory_ports import MemoryBucket, MemoryEventBus, MemoryTable, MemoryTopic
 from sim.world.trace_log import TraceLog
+
+WRITER_CREDENTIALS: Final = Credentials("ASIAJOINER", "key of the function", "token of the function")
+"""With which the requests to the workspace are signed."""
 
 
 class DeployedStack(ABC):
@@ -59,6 +68,8 @@ class DeployedStack(ABC):
         """Receives cost notifications, if `report-topic` names a topic."""
         self.event_bus = MemoryEventBus()
         """Receives events, if `event-bus` names a bus."""
+        self.workspace = Workspace(clock.get_time)
+        """Receives metrics, if `remote-write-url` is set."""
         self.group_table = MemoryTable()
         """The table of the group of clusters, if the setting `group` is used; several worlds can share one."""
         self.log_lines: list[str] = []
@@ -113,11 +124,19 @@ class DeployedStack(ABC):
             payer=CloudPayerAccount(self.cloud) if settings.commitments_role else None,
             topic=self.topic if settings.report_topic else None,
             event_bus=self.event_bus if settings.event_bus else None,
+            remote_write=self._build_remote_write(settings) if settings.remote_write_url else None,
             emit=self.log_lines.append,
             name=f"{function}-{len(self.runtime.invocations):06d}",
             memory=self._get_container_cache(function),
             open_segment=self.traces.open_segment if settings.tracing == "on" else open_no_segment,
         )
+
+    def _build_remote_write(self, settings: Settings) -> RemoteWriteEndpoint:
+        """Return the adapter that deployed functions use, whose requests the workspace in this process answers."""
+        workspace_url = WORKSPACE_URL.fullmatch(settings.remote_write_url)
+        region = workspace_url["region"] if workspace_url is not None else ""
+        endpoint = WorkspaceEndpoint(self.workspace, WRITER_CREDENTIALS, region)
+        return RemoteWriteEndpoint(settings.remote_write_url, lambda: WRITER_CREDENTIALS, endpoint.send)
 
     def _build_world(self, function: str, environment: dict[str, str]) -> World:
         world = self._build_unchecked_world(function, environment)

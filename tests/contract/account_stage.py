@@ -12,6 +12,7 @@ from urllib3 import PoolManager
 from sim.aws_account.account import Account
 from sim.aws_account.function_runtime import Credentials, InvocationResult
 from sim.cloud.cloud import Cloud
+from sim.cloud.eventbridge_events import ACCOUNT_ID
 from sim.lambda_runtime.stack_template.synthesis import synthesize_template
 from sim.time.real_clock import RealTimeClock
 from sim.time.virtual_clock import Clock
@@ -35,11 +36,13 @@ class Stage:
     none.
     """
 
-    def __init__(self, clock: Clock | None = None, minute: timedelta = timedelta()) -> None:
+    def __init__(
+        self, clock: Clock | None = None, minute: timedelta = timedelta(), account_id: str = ACCOUNT_ID
+    ) -> None:
         """Start nothing yet; without *clock* time is real, and a *minute* of a deployment lasts no time."""
         clock = clock or RealTimeClock(lambda: datetime.now(UTC))
         cloud = Cloud(clock, cluster="demo", describe_lag=timedelta(0))
-        self.account = Account(cloud, clock, minute=minute)
+        self.account = Account(cloud, clock, minute=minute, account_id=account_id)
         self.dispatch_in_thread = self.account.dispatcher
         """The account's own dispatcher: it does not wait for the end of a call."""
         self.account.invoker, self.account.dispatcher = self._run, self._call
@@ -98,7 +101,7 @@ class Stage:
 
     def upload_assets(self, template: Json) -> Json:
         """Upload objects to the asset locations of *template*, as `cdk deploy` does; return *template*."""
-        s3, bucket = self.get_client("s3"), "cdk-hnb659fds-assets-123456789012-us-east-1"
+        s3, bucket = self.get_client("s3"), f"cdk-hnb659fds-assets-{self.account.account_id}-us-east-1"
         s3.create_bucket(Bucket=bucket)
         for resource in template["Resources"].values():
             for code_location in (

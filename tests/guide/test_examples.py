@@ -18,7 +18,7 @@ MANIFESTS = sorted(
     path
     for path in EXAMPLES.rglob("*.yaml")
     if path.relative_to(EXAMPLES).parts[0]
-    not in ("older", "scenarios", "plan", "events", "commitments.yaml", "hub.yaml")
+    not in ("older", "scenarios", "plan", "events", "argocd", "commitments.yaml", "hub.yaml")
 )
 """Without older APIs, which are input for conversion, and without files that are no manifests."""
 CATALOGUE = str(EXAMPLES / "catalogue.json")

@@ -90,6 +90,8 @@ CREATED_BY: Final = {"ec2:CreateAction": "RunInstances"}
 ROLE_ARN_PREFIX: Final = f"arn:aws:iam::{ACCOUNT_ID}:role/"
 TOPIC_ARN: Final = f"arn:aws:sns:{REGION}:{ACCOUNT_ID}:costs"
 BUS_ARN: Final = f"arn:aws:events:{REGION}:{ACCOUNT_ID}:event-bus/alerts"
+WORKSPACE_URL: Final = f"https://aps-workspaces.{REGION}.amazonaws.com/workspaces/ws-0a1b2c3d/api/v1/remote_write"
+WORKSPACE_ARN: Final = f"arn:aws:aps:{REGION}:{ACCOUNT_ID}:workspace/ws-0a1b2c3d"
 TABLE_PLACEHOLDER: Final = "<ours>"
 TABLE_ARN_PREFIX: Final = f"arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/"
 ATTACKS: Final[dict[str, Attack]] = {
@@ -243,6 +245,11 @@ ATTACKS: Final[dict[str, Attack]] = {
         action="events:PutEvents", resource=BUS_ARN, context={"events:source": "aws.ec2"}
     ),
     "change who receives events": Attack(action="events:PutRule", resource=f"{BUS_ARN.replace('event-bus', 'rule')}/x"),
+    "write metrics to another workspace": Attack(action="aps:RemoteWrite", resource=f"{WORKSPACE_ARN}f"),
+    "write metrics to a workspace of another account": Attack(
+        action="aps:RemoteWrite", resource=WORKSPACE_ARN.replace(ACCOUNT_ID, "999999999999")
+    ),
+    "read metrics": Attack(action="aps:QueryMetrics", resource=WORKSPACE_ARN),
     "change a function": Attack(
         action="lambda:UpdateFunctionCode", resource=f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:x"
     ),
@@ -277,6 +284,7 @@ ALLOWED_REQUESTS: Final = {
         Attack(action="events:PutEvents", resource=BUS_ARN, context={"events:source": "joiner"}),
         {"provision", "disrupt", "interrupt"},
     ),
+    "write metrics to the workspace": (Attack(action="aps:RemoteWrite", resource=WORKSPACE_ARN), {"disrupt"}),
     "tag a launched instance": (build_creation_attack("instance", "CreateTags", OUR_TAGS, **CREATED_BY), {"provision"}),
     "make a template with our tags": (
         build_creation_attack("launch-template", "CreateLaunchTemplate", OUR_TAGS),

@@ -25,7 +25,15 @@ def check_pauses(facts: DoctorFacts) -> Iterator[CheckResult]:
     if isinstance(kubernetes.node_pools, ReadFailure):
         yield check.skip("pauses of NodePools", kubernetes.node_pools, "list on nodepools.karpenter.sh")
     pools = () if isinstance(kubernetes.node_pools, ReadFailure) else kubernetes.node_pools
-    cluster = apply_schedules(ClusterSnapshot(taken_at=facts.now, node_pools=pools, namespaces=kubernetes.namespaces))
+    cluster = apply_schedules(
+        ClusterSnapshot(
+            taken_at=facts.now,
+            node_pools=pools,
+            namespaces=kubernetes.namespaces,
+            node_classes=() if isinstance(kubernetes.node_classes, ReadFailure) else kubernetes.node_classes,
+            node_claims=() if isinstance(kubernetes.node_claims, ReadFailure) else kubernetes.node_claims,
+        )
+    )
     pauses, problems = list_active_pauses(cluster)
     for problem in problems:
         yield check.fail(

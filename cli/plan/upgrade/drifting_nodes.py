@@ -1,6 +1,6 @@
 """The nodes that will have drifted after an upgrade of the control plane, in the order of their replacement."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -10,7 +10,9 @@ from shared.decide.disruption.candidates import Candidate, evaluate_candidate
 from shared.decide.disruption.drift.drift import AMI_DRIFT, DRIFTED, find_drift_reason
 from shared.decide.disruption.drift.drifted_condition import ClaimDrift, find_drifts
 from shared.decide.disruption.methods.drift_replacement import build_drift_sort_key
+from shared.decide.disruption.pauses import count_drifted_nodes
 from shared.decide.disruption.savings.disruption_cost import DisruptionPrices, EvictionCosts
+from shared.decide.provisioning.pod_nominations import NOMINATION_TTL
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.conditions import with_condition
 from shared.model.core.metadata import is_condition_true
@@ -35,6 +37,8 @@ class UpgradedCluster(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of their replacement; blocked nodes last."""
     unknown_nodes: tuple[str, ...]
     """Nodes for which the drift is unknown, sorted."""
+    counts_by_pool: Mapping[str, tuple[int, int]] = {}
+    """Number of nodes and of drifted nodes, by NodePool, as `drift-pause-percent` counts them."""
 
 
 def find_drifting_nodes(cluster: ClusterSnapshot, changes: Iterable[ImageChange]) -> UpgradedCluster:
@@ -57,7 +61,10 @@ def find_drifting_nodes(cluster: ClusterSnapshot, changes: Iterable[ImageChange]
         else claim
         for claim in cluster.node_claims
     )
-    cluster_state = ClusterState(replace(cluster, node_classes=upgraded_classes, node_claims=claims))
+    # nominations of pods, which block a node only for a short time, have ended by then
+    cluster_state = ClusterState(
+        replace(cluster, node_classes=upgraded_classes, node_claims=claims, taken_at=cluster.taken_at + NOMINATION_TTL)
+    )
     drifting_nodes = list(_evaluate_nodes(cluster_state, {name: text or "" for name, text in reason_by_claim.items()}))
     return UpgradedCluster(
         drifting_nodes=tuple(sorted(drifting_nodes, key=lambda node: bool(node.blocked_message))),
@@ -68,6 +75,7 @@ def find_drifting_nodes(cluster: ClusterSnapshot, changes: Iterable[ImageChange]
                 if claim_drift.reason is None
             )
         ),
+        counts_by_pool=count_drifted_nodes(cluster_state.nodes),
     )
 
 

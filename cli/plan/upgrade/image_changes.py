@@ -16,7 +16,10 @@ from shared.decide.launch.ami_families.images import (
     list_image_parameters,
     select_newest_images,
 )
+from shared.model.core.formatting import format_count
+from shared.model.core.units import format_duration
 from shared.model.ec2.account import Image
+from shared.model.karpenter.health.canary import parse_canary_settings
 from shared.model.karpenter.node_class import EC2NodeClass
 
 Effect: TypeAlias = Literal["Moves", "Stays", "NoImages"]
@@ -45,6 +48,20 @@ class ImageChange(msgspec.Struct, frozen=True, kw_only=True):
     def new_image_ids(self) -> tuple[str, ...]:
         """The ids of the images after the upgrade, sorted; empty if they are unknown."""
         return _list_ids(self.after) if self.is_resolved else ()
+
+    @property
+    def rollout(self) -> str:
+        """What delays the new images: their minimum age and their canary; "" if all nodes get them at once."""
+        settings = parse_canary_settings(self.before)
+        if self.effect != "Moves":
+            return ""
+        waits = []
+        if settings.minimum_age:
+            waits.append(f"not before a minimum age of {format_duration(settings.minimum_age)}")
+        if settings.node_count:
+            count = format_count(settings.node_count, "node")
+            waits.append(f"first {count} for a soak time of {format_duration(settings.soak_time)}")
+        return ", ".join(waits)
 
     def list_selectors(self) -> tuple[str, ...]:
         """Return the terms of spec.amiSelectorTerms as text."""

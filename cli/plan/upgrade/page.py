@@ -1,46 +1,51 @@
 """The plan of a control-plane upgrade as text, and as a document."""
 
 from collections.abc import Iterator
-from datetime import timedelta
-from math import ceil
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
 from cli.plan.upgrade.drifting_nodes import UpgradedCluster
 from cli.plan.upgrade.image_changes import ImageChange
+from cli.plan.upgrade.timeline import (
+    PLANNED_PERIOD,
+    REPLACEMENT_PERIOD,
+    PoolTimeline,
+    UpgradeSettings,
+    plan_replacements,
+)
 from cli.plan.upgrade.versions import MAX_KUBELET_SKEW, KubeletVersions
-from shared.decide.disruption.budgets.budget import compute_allowed_disruptions, count_disruptions
-from shared.decide.disruption.drift.drift import DRIFTED
+from shared.decide.disruption.budgets.budget import count_disruptions
+from shared.decide.disruption.pauses import list_drift_pauses
 from shared.model.core.formatting import format_count, format_elapsed, format_usd, format_usd_per_hour, join_names
+from shared.model.core.units import format_instant
 from shared.state.cluster_state import ClusterState
 
-REPLACEMENT_PERIOD: Final = timedelta(minutes=5)
-"""Assumed time to replace a node: launch, registration, readiness of the new node, and drain of the old one."""
 _ONE_HOUR: Final = timedelta(hours=1)
 
 
 class BudgetAtUpgrade(msgspec.Struct, frozen=True, kw_only=True):
-    """What the budgets of a NodePool allow, and its nodes to replace."""
+    """The nodes of a NodePool to replace, and when its budgets, windows and pauses allow it."""
 
     node_pool: str
     nodes_to_replace: int
-    allowed_now: int
-    """Nodes at a time for reason Drifted, at the time of the plan; at most the number of nodes to replace."""
-    message: str
-    """Why the budgets allow none."""
+    planned_at: datetime
+    timeline: PoolTimeline
+    drift_pause: str = ""
+    """Why drift pauses after the upgrade by drift-pause-percent; the timeline is that after a resume."""
     usd_per_hour: float
     """Price of the nodes to replace."""
 
     @property
     def duration(self) -> timedelta | None:
-        """How long the replacements take with the budgets of the time of the plan; None if these allow none."""
-        return REPLACEMENT_PERIOD * ceil(self.nodes_to_replace / self.allowed_now) if self.allowed_now else None
+        """From the time of the plan to the last replacement; None if not all nodes are replaced in two weeks."""
+        return None if self.timeline.ends_at is None else self.timeline.ends_at - self.planned_at
 
     @property
     def surge_usd_per_hour(self) -> float:
         """Price of the new nodes that run beside the nodes they replace, if they cost as much."""
-        return self.usd_per_hour / self.nodes_to_replace * self.allowed_now
+        return self.usd_per_hour / self.nodes_to_replace * self.timeline.max_at_once
 
 
 class UpgradePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,21 +59,27 @@ class UpgradePlan(msgspec.Struct, frozen=True, kw_only=True):
     kubelets: KubeletVersions
 
 
-def build_budgets(cluster_state: ClusterState, upgraded_cluster: UpgradedCluster) -> tuple[BudgetAtUpgrade, ...]:
-    """Return what the budgets of each NodePool with drifting nodes that nothing else blocks allow now."""
-    counts = count_disruptions(cluster_state.nodes)
+def build_budgets(
+    cluster_state: ClusterState, upgraded_cluster: UpgradedCluster, settings: UpgradeSettings
+) -> tuple[BudgetAtUpgrade, ...]:
+    """Return when the nodes of each NodePool are replaced that drift and that nothing else blocks."""
+    cluster = cluster_state.snapshot
     nodes = [node for node in upgraded_cluster.drifting_nodes if not node.blocked_message]
+    totals = {name: count.total for name, count in count_disruptions(cluster_state.nodes).items()}
+    timelines = plan_replacements(cluster, nodes, totals, settings)
     budgets = []
-    for name in sorted({node.node_pool for node in nodes}):
+    for name, timeline in sorted(timelines.items()):
         pool_nodes = [node for node in nodes if node.node_pool == name]
-        total = counts[name].total if name in counts else len(pool_nodes)
-        allowed = compute_allowed_disruptions(cluster_state.node_pools[name], DRIFTED, total, cluster_state.taken_at)
+        counts = upgraded_cluster.counts_by_pool.get(name, (0, 0))
+        pool = cluster_state.node_pools[name]
+        pauses = list_drift_pauses(pool, counts, settings.drift_pause_percent, cluster.taken_at)
         budgets.append(
             BudgetAtUpgrade(
                 node_pool=name,
                 nodes_to_replace=len(pool_nodes),
-                allowed_now=min(allowed.count, len(pool_nodes)),
-                message=allowed.problem or ("" if allowed.count else "an active budget allows 0 nodes"),
+                planned_at=cluster.taken_at,
+                timeline=timeline,
+                drift_pause=next((pause.message for pause in pauses), ""),
                 usd_per_hour=sum(node.usd_per_hour for node in pool_nodes),
             )
         )
@@ -88,6 +99,7 @@ def build_upgrade_document(plan: UpgradePlan) -> dict[str, Any]:
                 "effect": change.effect,
                 "oldImages": change.old_image_ids,
                 "newImages": change.new_image_ids,
+                "rollout": change.rollout or None,
                 "message": change.message,
             }
             for change in plan.changes
@@ -107,8 +119,12 @@ def build_upgrade_document(plan: UpgradePlan) -> dict[str, Any]:
             {
                 "name": budget.node_pool,
                 "nodesToReplace": budget.nodes_to_replace,
-                "allowedNow": budget.allowed_now,
-                "message": budget.message,
+                "allowedNow": budget.timeline.allowed_now,
+                "maxAtOnce": budget.timeline.max_at_once,
+                "message": budget.timeline.message,
+                "driftPause": budget.drift_pause or None,
+                "startsAt": _format_optional(budget.timeline.starts_at),
+                "endsAt": _format_optional(budget.timeline.ends_at),
                 "durationSeconds": None if budget.duration is None else int(budget.duration.total_seconds()),
                 "surgeUsdPerHour": budget.surge_usd_per_hour,
             }
@@ -156,7 +172,8 @@ def _render_images(plan: UpgradePlan) -> Iterator[str]:
         ids = f" {', '.join(change.old_image_ids)} -> {', '.join(change.new_image_ids)}" if change.new_image_ids else ""
         text = f"{ids if change.effect == 'Moves' else ''}{f': {change.message}' if change.message else ''}"
         selectors = ", ".join(change.list_selectors())
-        yield f"EC2NodeClass {change.before.name} ({selectors}): {words[change.effect]}{text}"
+        rollout = f", {change.rollout}" if change.rollout else ""
+        yield f"EC2NodeClass {change.before.name} ({selectors}): {words[change.effect]}{text}{rollout}"
 
 
 def _render_nodes(plan: UpgradePlan) -> Iterator[str]:
@@ -171,18 +188,31 @@ def _render_nodes(plan: UpgradePlan) -> Iterator[str]:
 
 def _render_budgets(plan: UpgradePlan) -> Iterator[str]:
     for budget in plan.budgets:
-        replaced = format_count(budget.nodes_to_replace, "node")
-        if budget.duration is None:
-            yield f"NodePool {budget.node_pool}: {replaced}, none can be replaced now: {budget.message}"
-            continue
-        yield (
-            f"NodePool {budget.node_pool}: {replaced}, {budget.allowed_now} at a time, "
-            f"about {format_elapsed(budget.duration)}, up to {format_usd_per_hour(budget.surge_usd_per_hour)} more"
-        )
+        yield f"NodePool {budget.node_pool}: {_describe_timeline(budget)}"
+        if budget.drift_pause:
+            yield f"  drift pauses first: {budget.drift_pause}; the times are those without this pause"
     if plan.budgets:
         yield (
             f"extra cost {format_usd(_compute_extra_usd(plan))}, if each replacement takes "
-            f"{format_elapsed(REPLACEMENT_PERIOD)}, "
-            "new nodes cost as much as old ones, and budgets stay as they are now; "
-            "budgets of the setting disruption-budgets, pauses and image soak times are not included"
+            f"{format_elapsed(REPLACEMENT_PERIOD)}, and new nodes cost as much as old ones; "
+            "soak times and minimum ages of images are not included"
         )
+
+
+def _describe_timeline(budget: BudgetAtUpgrade) -> str:
+    timeline, replaced = budget.timeline, format_count(budget.nodes_to_replace, "node")
+    if timeline.starts_at is None:
+        return f"{replaced}, none can be replaced in the next {PLANNED_PERIOD.days} days: {timeline.message}"
+    waits = timeline.starts_at > budget.planned_at
+    start = f" from {format_instant(timeline.starts_at)} ({timeline.message})" if waits else ""
+    surge = f"up to {format_usd_per_hour(budget.surge_usd_per_hour)} more"
+    if budget.duration is None:
+        count = budget.nodes_to_replace - timeline.replaced_count
+        end = f", {count} of them not in the next {PLANNED_PERIOD.days} days"
+    else:
+        end = f", done in about {format_elapsed(budget.duration)}"
+    return f"{replaced}, up to {timeline.max_at_once} at a time{start}{end}, {surge}"
+
+
+def _format_optional(instant: datetime | None) -> str | None:
+    return None if instant is None else format_instant(instant)

@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 
 from cli.inputs.documents import iterate_objects, read_documents
+from cli.inputs.environment import read_environment_settings
 from cli.plan.upgrade.drifting_nodes import find_drifting_nodes
 from cli.plan.upgrade.image_changes import ImageAnswer, ImageChange, find_image_change, needs_images
 from cli.plan.upgrade.page import UpgradePlan, build_budgets, build_upgrade_document, render_upgrade
+from cli.plan.upgrade.timeline import UpgradeSettings
 from cli.plan.upgrade.versions import check_next_version, compare_kubelets, get_minor
 from cli.planning.arguments import ACCOUNT_SOURCE
 from cli.planning.catalog_source import determine_region
@@ -19,8 +21,10 @@ from cli.planning.cluster_source import PlanningInput, default_to_current_contex
 from cli.terminal.errors import InputError
 from cli.terminal.output_format import encode_output
 from cli.terminal.stderr import print_errors, show_progress
+from shared.decide.disruption.budgets.cluster_settings import parse_disruption_settings
 from shared.errors import Fault
 from shared.model.cluster import ClusterSnapshot
+from shared.model.karpenter.pause import parse_disruption_pauses
 from shared.state.cluster_state import ClusterState
 
 
@@ -53,6 +57,7 @@ def print_upgrade_plan(args: argparse.Namespace) -> int:
     """Read, compute and print; return 1 if an input cannot be read, or the version is not the next one."""
     is_live = default_to_current_context(args, "plan")
     try:
+        settings = _read_settings()
         planning_input, cluster = read_priced_input(args, is_live=is_live, now=args.now or datetime.now(UTC))
         current_version, kubelet_by_node = _read_versions(args, is_live=is_live)
         check_next_version(current_version, args.upgrade)
@@ -65,7 +70,7 @@ def print_upgrade_plan(args: argparse.Namespace) -> int:
         target_version=args.upgrade,
         changes=changes,
         upgraded_cluster=upgraded_cluster,
-        budgets=build_budgets(ClusterState(cluster), upgraded_cluster),
+        budgets=build_budgets(ClusterState(cluster), upgraded_cluster, settings),
         kubelets=compare_kubelets(kubelet_by_node, [node.name for node in cluster.nodes], args.upgrade),
     )
     sys.stdout.write(
@@ -73,6 +78,23 @@ def print_upgrade_plan(args: argparse.Namespace) -> int:
     )
     sys.stdout.flush()
     return print_errors("plan", planning_input.list_errors())
+
+
+def _read_settings() -> UpgradeSettings:
+    """Return the settings in the environment that limit drift.
+
+    Raises:
+        InputError: one of them is invalid.
+    """
+    try:
+        environment = read_environment_settings()
+        pauses = parse_disruption_pauses(environment.disruption_paused)
+        disruption = parse_disruption_settings(environment.disruption_budgets, environment.disruption_time_zone)
+    except ValueError as error:
+        raise InputError(f"settings in the environment: {error}") from None
+    if disruption.problem:
+        raise InputError(f"settings in the environment: {disruption.problem}")
+    return UpgradeSettings(disruption=disruption, pauses=pauses, drift_pause_percent=environment.drift_pause_percent)
 
 
 def _read_versions(args: argparse.Namespace, *, is_live: bool) -> tuple[str, Mapping[str, str]]:

@@ -1,99 +1,40 @@
-"""Metrics of a fleet in the Prometheus text format, with Karpenter's metric names where they exist.
+"""Metrics of a fleet in the Prometheus text format.
 
-`metric_table.py` lists the metrics. `joiner status -o prometheus` and `joiner metrics` print them, and `joiner metrics
-serve` serves them to Prometheus.
+`joiner status -o prometheus` and `joiner metrics` print them, and `joiner metrics serve` serves them to Prometheus.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
 
-from cli.status.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, Metric
-from shared.decide.disruption.budgets.budget import (
-    BUDGET_REASONS,
-    UNLIMITED_DISRUPTIONS,
-    compute_allowed_disruptions,
-    count_disruptions,
-)
-from shared.decide.launch.money.limit_prices import measure_limit_usage
+from shared.decide.prometheus.compute_metrics import compute_ages, compute_metrics
+from shared.decide.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, Metric
 from shared.model.cluster import ClusterSnapshot
-from shared.model.core.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, REGION, ZONE
-from shared.model.core.resources import CPU, Resources
-from shared.model.karpenter.money_limit import CLUSTER_SCOPE, MICRO_USD, NO_CLUSTER_LIMIT, MoneyPolicy
-from shared.model.kubernetes.pod_classes import is_provisionable
+from shared.model.core.metrics.metric_samples import LabelPairs, MetricDetail, MetricSamples, Sample
+from shared.model.karpenter.money_limit import NO_CLUSTER_LIMIT, MoneyPolicy
 from shared.state.cluster_state import ClusterState
-from shared.state.state_node import StateNode, compute_pool_usage
-
-LabelPairs = tuple[tuple[str, str], ...]
-Sample = tuple[LabelPairs, float]
-NODE_LABEL_KEYS: Final = {
-    "arch": ARCH,
-    "capacity_type": CAPACITY_TYPE,
-    "instance_type": INSTANCE_TYPE,
-    "os": OS,
-    "region": REGION,
-    "zone": ZONE,
-}
-"""Label keys of nodes by Prometheus label, as in Karpenter."""
 
 
-def render_metrics(cluster_state: ClusterState, money: MoneyPolicy = NO_CLUSTER_LIMIT) -> str:
+def render_metrics(
+    cluster_state: ClusterState, money: MoneyPolicy = NO_CLUSTER_LIMIT, detail: MetricDetail = "all"
+) -> str:
     """Return the metrics of the cluster, sorted; each family has a HELP and a TYPE line, all are gauges.
 
     *money* has the limit of the cluster in USD per hour.
     """
-    cluster, states = cluster_state.snapshot, cluster_state.nodes
-    managed_nodes = [state_node for state_node in states if state_node.claim is not None]
-    pending_count = sum(is_provisionable(pod) for pod in cluster.pods)
-    node_samples, price_samples = _collect_node_samples(cluster_state, managed_nodes)
-    return _render_families(
-        {
-            **_collect_money_samples(cluster_state, money),
-            "joiner_invalid_objects": [((), float(len(cluster.problems)))],
-            "joiner_nodes": node_samples,
-            "joiner_pods_pending": [((), float(pending_count))],
-            "joiner_usd_per_hour": price_samples,
-            "karpenter_cluster_state_node_count": [((), float(len(states)))],
-            "karpenter_nodepools_allowed_disruptions": _collect_allowed_disruptions(cluster, managed_nodes),
-            "karpenter_nodepools_limit": _collect_limits(cluster),
-            "karpenter_nodepools_usage": _collect_usage(cluster, states),
-            "karpenter_nodes_allocatable": _collect_node_resources(states, StateNode.compute_allocatable),
-            "karpenter_nodes_total_pod_requests": _collect_node_resources(states, StateNode.sum_pod_requests),
-        }
-    )
+    return _render_families(compute_metrics(cluster_state, money, detail))
 
 
 def render_ages(cluster: ClusterSnapshot, now: datetime) -> str:
     """Return the metrics with the age of the snapshot and of its catalog, if there is one, at *now*."""
-    ages = {"joiner_snapshot_age_seconds": cluster.taken_at}
-    if cluster.catalog is not None and cluster.catalog.built_at is not None:
-        ages["joiner_catalog_age_seconds"] = cluster.catalog.built_at
-    return _render_families({name: [((), max(0.0, (now - at).total_seconds()))] for name, at in ages.items()})
+    return _render_families(compute_ages(cluster, now))
 
 
-def _collect_money_samples(cluster_state: ClusterState, money: MoneyPolicy) -> dict[str, Iterable[Sample]]:
-    """Return the limits in USD per hour and their usage; empty without such limits."""
-    usages = measure_limit_usage(cluster_state, money)
-    if not usages:
-        return {}
-    labels = [(("nodepool", "" if usage.scope == CLUSTER_SCOPE else usage.scope),) for usage in usages]
-    return {
-        "joiner_limit_usd_per_hour": [
-            (key, usage.limit / MICRO_USD) for key, usage in zip(labels, usages, strict=True)
-        ],
-        "joiner_limit_used_usd_per_hour": [
-            (key, usage.used / MICRO_USD) for key, usage in zip(labels, usages, strict=True)
-        ],
-    }
-
-
-def _render_families(samples_by_name: Mapping[str, Iterable[Sample]]) -> str:
-    return "".join(_render_family(METRIC_BY_NAME[name], samples_by_name[name]) for name in sorted(samples_by_name))
+def _render_families(samples_by_name: MetricSamples) -> str:
+    return "".join(_render_family(METRIC_BY_NAME[name], samples) for name, samples in sorted(samples_by_name.items()))
 
 
 def _render_family(metric: Metric, samples: Iterable[Sample]) -> str:
-    lines = [f"{metric.name}{_render_labels(labels)} {value:.12g}\n" for labels, value in sorted(samples)]
+    lines = [f"{metric.name}{_render_labels(labels)} {value:.12g}\n" for labels, value in samples]
     head = f"# HELP {metric.name} {metric.help_text}\n# TYPE {metric.name} {METRIC_TYPE}\n"
     return "".join([head, *lines])
 
@@ -105,72 +46,3 @@ def _render_labels(labels: LabelPairs) -> str:
 
 def _escape_label_value(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _collect_node_samples(
-    cluster_state: ClusterState, managed_nodes: Iterable[StateNode]
-) -> tuple[list[Sample], list[Sample]]:
-    prices_by_labels: dict[LabelPairs, list[float]] = defaultdict(list)
-    for state_node in managed_nodes:
-        type_labels = (
-            ("capacity_type", state_node.meta.get_label(CAPACITY_TYPE)),
-            ("instance_type", state_node.meta.get_label(INSTANCE_TYPE)),
-        )
-        node_class = state_node.claim.node_class.name if state_node.claim is not None else ""
-        prices_by_labels[*type_labels, ("nodepool", state_node.pool)].append(
-            cluster_state.price_list.get_price(state_node.meta, node_class)
-        )
-    dollars = prices_by_labels.items() if cluster_state.snapshot.catalog is not None else ()
-    return [(key, float(len(node_prices))) for key, node_prices in prices_by_labels.items()], [
-        (key, sum(node_prices)) for key, node_prices in dollars
-    ]
-
-
-def _collect_allowed_disruptions(cluster: ClusterSnapshot, managed_nodes: Iterable[StateNode]) -> Iterator[Sample]:
-    disruption_tallies = count_disruptions(managed_nodes)
-    for pool in cluster.node_pools:
-        total = disruption_tallies[pool.name].total if pool.name in disruption_tallies else 0
-        for reason in BUDGET_REASONS:
-            number = compute_allowed_disruptions(pool, reason, total, cluster.taken_at).count
-            yield (
-                (("nodepool", pool.name), ("reason", reason)),
-                float("inf") if number >= UNLIMITED_DISRUPTIONS else float(number),
-            )
-
-
-def _collect_limits(cluster: ClusterSnapshot) -> Iterator[Sample]:
-    for pool in cluster.node_pools:
-        yield from _build_resource_samples(pool.name, pool.limits)
-
-
-def _collect_usage(cluster: ClusterSnapshot, states: tuple[StateNode, ...]) -> Iterator[Sample]:
-    for pool in cluster.node_pools:
-        yield from _build_resource_samples(pool.name, compute_pool_usage(states, pool.name))
-
-
-def _collect_node_resources(
-    states: Iterable[StateNode], compute_resources: Callable[[StateNode], Resources]
-) -> Iterator[Sample]:
-    """Yield the resources of each registered node, with Karpenter's label names."""
-    for state_node in states:
-        if state_node.node is None or not state_node.is_registered():
-            continue
-        labels = {
-            "managed": "true" if state_node.claim is not None else "false",
-            "node_name": state_node.name,
-            "nodepool": state_node.pool,
-        } | {name: state_node.meta.get_label(key) for name, key in NODE_LABEL_KEYS.items()}
-        for resource_type, amount in compute_resources(state_node).amounts:
-            label_pairs = tuple(sorted((labels | {"resource_type": resource_type}).items()))
-            yield label_pairs, _convert_amount(resource_type, amount)
-
-
-def _convert_amount(resource_type: str, amount: int) -> float:
-    """Return cpu in cores; other resources unchanged."""
-    return amount / 1000 if resource_type == CPU else float(amount)
-
-
-def _build_resource_samples(pool: str, resources: Resources | None) -> Iterator[Sample]:
-    amounts: Mapping[str, int] = dict(resources.amounts) if resources is not None else {}
-    for name, amount in amounts.items():
-        yield (("nodepool", pool), ("resource_type", name)), _convert_amount(name, amount)

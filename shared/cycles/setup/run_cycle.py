@@ -8,11 +8,14 @@ import msgspec
 from msgspec.structs import replace
 
 from shared.apply.executor import apply_actions
+from shared.cycles.setup.options_from_settings import build_money_policy
 from shared.cycles.setup.shared_cache import store_large_lists
 from shared.decide.disruption.fleet_summary import build_fleet_summary
+from shared.decide.prometheus.compute_metrics import SNAPSHOT_AGE, compute_ages, compute_metrics
 from shared.errors import Fault, Throttled
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.metadata import Problem
+from shared.model.core.metrics.metric_samples import MetricSamples
 from shared.model.decisions.action import Action, FollowUp, Function
 from shared.model.decisions.action_outcome import Outcome
 from shared.ports.storage import FencingToken
@@ -31,6 +34,7 @@ from shared.report.log import add_log_fields, log
 from shared.report.metrics.api_calls import count_calls_since, find_call_overrun, get_call_counts
 from shared.report.metrics.cycle_metrics import compute_cluster_metrics, count_action_results, is_fleet_summary_due
 from shared.report.metrics.emf import emit_metrics
+from shared.report.remote_write.send_metrics import is_write_due, write_metrics
 from shared.state.cluster_state import ClusterState
 from shared.store.catalog import build_catalog_key
 from shared.store.lease import hold_lease
@@ -164,8 +168,19 @@ def _record_report(
     is_recorded = record_entry(entry, world, snapshot_error)
     emit_metrics(entry.counts | count_action_results(entry.results, entry.problems), world, report.by_zone)
     send_entry_events(entry if is_recorded else None, world)
+    if report.cluster is not None and is_write_due(function, report.cluster.taken_at, world):
+        write_metrics(_compute_written_metrics(report.cluster, world), report.cluster.taken_at, world)
     if report.cluster is not None and is_fleet_summary_due(function, trigger, report.cluster):
         emit_fleet_summary(report.cluster, world)
+
+
+def _compute_written_metrics(cluster: ClusterSnapshot, world: World) -> MetricSamples:
+    """Return the metrics that `remote-write-metrics` includes; the snapshot is always new, so its age is left out."""
+    ages = compute_ages(cluster, cluster.taken_at)
+    metrics = compute_metrics(
+        ClusterState(cluster), build_money_policy(world.settings), world.settings.remote_write_metrics
+    )
+    return {**{name: ages[name] for name in ages if name != SNAPSHOT_AGE}, **metrics}
 
 
 def _with_snapshot(entry: JournalEntry, report: CycleReport, world: World) -> tuple[JournalEntry, str]:

@@ -101,11 +101,11 @@ def find_pauses(
         for pause in _pause_by_annotation(annotation_pause)
     ]
     found_pauses += _pause_by_pending_pods(cluster, sorted_command_states)
-    drift_by_pool = _count_drifted_nodes(states)
+    drift_by_pool = count_drifted_nodes(states)
     outcome_check = check_outcomes(cluster, sorted_command_states, settings.outcome_window)
     for pool in sorted(cluster.node_pools, key=lambda pool: pool.name):
         found_pauses += _pause_by_failures(pool, sorted_command_states, problems, cluster.taken_at)
-        found_pauses += _pause_by_drift(
+        found_pauses += list_drift_pauses(
             pool, drift_by_pool.get(pool.name, (0, 0)), settings.drift_percent, cluster.taken_at
         )
         resumed_at = _parse_resume_time(pool, [])
@@ -245,7 +245,7 @@ def _pause_by_pending_pods(cluster: ClusterSnapshot, command_states: list[Comman
         yield DisruptionPause(message=message, pauses_open_commands=True, allows_repair=True)
 
 
-def _count_drifted_nodes(states: Iterable[StateNode]) -> dict[str, tuple[int, int]]:
+def count_drifted_nodes(states: Iterable[StateNode]) -> dict[str, tuple[int, int]]:
     """Return the number of nodes and the number of drifted nodes, by NodePool.
 
     Expired nodes do not count: their replacement is no sign of a mistake.
@@ -260,9 +260,13 @@ def _count_drifted_nodes(states: Iterable[StateNode]) -> dict[str, tuple[int, in
     return counts_by_pool
 
 
-def _pause_by_drift(
+def list_drift_pauses(
     pool: NodePool, node_counts: tuple[int, int], percent: int, now: datetime
 ) -> Iterator[DisruptionPause]:
+    """Yield a pause of drift if more than *percent* of the nodes of *pool* have drifted.
+
+    *node_counts*: number of its nodes, and of its drifted nodes.
+    """
     total, drifted = node_counts
     if not percent or drifted * 100 <= total * percent or _was_resumed(pool, now):
         return

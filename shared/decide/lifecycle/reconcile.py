@@ -31,6 +31,7 @@ from shared.decide.lifecycle.reconcile_context import (
     build_lifecycle_context,
     run_steps,
 )
+from shared.decide.lifecycle.status.launch_failures import record_launch_failures
 from shared.decide.lifecycle.status.node_pool import build_pool_status
 from shared.decide.lifecycle.status.registration_health import record_registration_history
 from shared.decide.lifecycle.status.unreadable_objects import report_unreadable_objects
@@ -104,6 +105,7 @@ def decide_lifecycle(
     for node_class in sorted(cluster.node_classes, key=lambda node_class: node_class.name):
         own_claims = [claim for claim in claims if claim.node_class.name == node_class.name]
         actions.extend(reconcile_node_class_finalizer(node_class, own_claims, context))
+        actions.extend(record_launch_failures(node_class, context))
         # A NodeClaim gets the hash of its node class when it is launched.
         launched = [claim for claim in own_claims if claim.provider_id]
         actions.extend(update_hash_annotations("EC2NodeClass", node_class.meta, node_class.spec_hash, launched))

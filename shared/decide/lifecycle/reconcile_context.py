@@ -108,7 +108,8 @@ def run_steps(steps: Iterable[LifecycleStep], claim_state: NodeClaimState, conte
     after: list[Action] = []
     for step in steps:
         result = step(claim_state, context)
-        claim_state = msgspec.structs.replace(claim_state, claim=result.claim)
+        if result.claim is not claim_state.claim:
+            claim_state = msgspec.structs.replace(claim_state, claim=result.claim)
         before.extend(result.before)
         after.extend(result.after)
         if result.waits:

@@ -20,7 +20,6 @@ from shared.decide.common.events import build_event
 from shared.decide.launch.ami_families.images import select_newest_images
 from shared.decide.node_class.canary_health import advance_nodes, find_failure
 from shared.decide.node_class.canary_status import (
-    REJECTED_REASON,
     choose_images,
     describe_effect,
     is_canary_configured,
@@ -47,6 +46,7 @@ from shared.model.karpenter.health.canary import (
     parse_canary_settings,
     parse_canary_state,
 )
+from shared.model.karpenter.health.rejections import CANARY_REJECTED_REASON, describe_identity, describe_rejection
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_class import EC2NodeClass, ResolvedImage
 
@@ -248,12 +248,11 @@ def _build_events(
     for identity, verdict in new.verdicts.items():
         if old.verdicts.get(identity) == verdict:
             continue
-        subject = f"image {identity}" if identity.startswith("ami-") else f"launch configuration {identity}"
         if verdict.is_rejected:
-            message = f"{subject} is rejected: {verdict.because}; {describe_effect(identity)}"
+            message = f"{describe_rejection(identity, verdict.because)}; {describe_effect(identity)}"
             yield build_event(
-                "EC2NodeClass", node_class.meta, REJECTED_REASON, message, cluster.taken_at, type_="Warning"
+                "EC2NodeClass", node_class.meta, CANARY_REJECTED_REASON, message, cluster.taken_at, type_="Warning"
             )
         else:
-            message = f"{subject} is used for all nodes: {verdict.because}"
+            message = f"{describe_identity(identity)} is used for all nodes: {verdict.because}"
             yield build_event("EC2NodeClass", node_class.meta, PROVEN_REASON, message, cluster.taken_at)

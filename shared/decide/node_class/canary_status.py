@@ -1,5 +1,7 @@
 """What the state of a canary means: the images that are used, and the condition CanarySucceeded."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -7,18 +9,27 @@ import msgspec
 
 from shared.model.cluster import ClusterSnapshot
 from shared.model.core.conditions import with_condition, without_condition
+from shared.model.core.formatting import format_count, join_names
 from shared.model.core.metadata import Condition, find_condition
+from shared.model.core.units import format_duration, format_instant
 from shared.model.karpenter.health.canary import (
     CANARY_SUCCEEDED,
-    describe_trial,
+    CanarySettings,
+    CanaryTrial,
     is_family_unchanged,
     is_rejected,
     parse_canary_settings,
     parse_canary_state,
 )
+from shared.model.karpenter.health.rejections import (
+    CANARY_REJECTED_REASON,
+    describe_identity,
+    describe_rejection,
+    is_image,
+)
 from shared.model.karpenter.node_class import EC2NodeClass, ResolvedImage
 
-REJECTED_REASON: Final = "CanaryRejected"
+_MAX_LISTED_IMAGES: Final = 2
 
 
 class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,22 +111,59 @@ def _describe_state(node_class: EC2NodeClass) -> tuple[str, str, str]:
     settings, state = parse_canary_settings(node_class), parse_canary_state(node_class)
     if settings.problems:
         return "False", "InvalidAnnotation", f"{'; '.join(settings.problems)}; no new image is used"
-    rejections = list_rejections(node_class)
-    if rejections:
-        texts = (f"{identity}: {because}; {describe_effect(identity)}" for identity, because in rejections)
-        return "False", REJECTED_REASON, "; ".join(texts)
     all_trials = [trial for trial in (*state.trials, state.configuration_trial) if trial is not None]
     trials = [trial for trial in all_trials if not trial.is_unused]
+    rejections = [
+        f"{describe_rejection(identity, because)}; {describe_effect(identity)}"
+        for identity, because in list_rejections(node_class)
+    ]
+    if rejections:
+        return "False", CANARY_REJECTED_REASON, "; ".join((*rejections, *_list_trial_texts(trials, settings)))
     if not trials:
-        return "True", "", "; ".join(describe_trial(trial, settings) for trial in all_trials)
+        return "True", "", "; ".join(_list_trial_texts(all_trials, settings))
     reason = "CanaryRunning" if any(trial.started_at is not None for trial in trials) else "MinimumAge"
-    return "Unknown", reason, "; ".join(describe_trial(trial, settings) for trial in trials)
+    return "Unknown", reason, "; ".join(_list_trial_texts(trials, settings))
+
+
+def _list_trial_texts(trials: Iterable[CanaryTrial], settings: CanarySettings) -> Iterator[str]:
+    """Yield the state of *trials*: images that wait until the same time, and images without nodes, together."""
+    running_trials: list[CanaryTrial] = []
+    unused_images: list[str] = []
+    waiting_images = defaultdict[datetime, list[str]](list)
+    for trial in trials:
+        if trial.started_at is None:
+            waiting_images[trial.known_since].append(trial.identity)
+        elif trial.is_unused:
+            unused_images.append(trial.identity)
+        else:
+            running_trials.append(trial)
+    age = format_duration(settings.minimum_age)
+    for known_since, images in sorted(waiting_images.items()):
+        until = format_instant(known_since + settings.minimum_age)
+        verb = "waits for its" if len(images) == 1 else "wait for their"
+        yield f"{_join_images(images)} {verb} minimum age of {age} until {until}"
+    yield from (_describe_running_trial(trial, settings) for trial in running_trials)
+    if unused_images:
+        yield f"{_join_images(unused_images)}: not tested, no node of this EC2NodeClass has this type of image"
+
+
+def _join_images(images: list[str]) -> str:
+    return f"{'image' if len(images) == 1 else 'images'} {join_names(images, _MAX_LISTED_IMAGES)}"
+
+
+def _describe_running_trial(trial: CanaryTrial, settings: CanarySettings) -> str:
+    running = len(set(trial.running) - set(trial.passed))
+    return (
+        f"canary of {describe_identity(trial.identity)}: "
+        f"{len(trial.passed)} of {format_count(settings.node_count, 'node')} passed, "
+        f"{running} running, {len(trial.starting)} starting; soak time {format_duration(settings.soak_time)}"
+    )
 
 
 def describe_effect(identity: str) -> str:
     """Return what a rejection of *identity* means, and how to override it."""
-    if identity.startswith("ami-"):
+    if is_image(identity):
         effect = "nodes are launched with the last good image, and nodes with this image drift"
     else:
         effect = "nodes with the earlier configuration do not drift; to fix: revert or correct the EC2NodeClass"
-    return f"{effect}; to override: joiner nodeclass approve"
+    return f"{effect}; to override: joiner nodeclass approve {identity}"

@@ -17,6 +17,7 @@ from shared.decide.launch.ami_families.images import (
     select_newest_images,
 )
 from shared.decide.node_class.canary_status import choose_images, with_canary_condition
+from shared.decide.node_class.registration_condition import with_registration_condition
 from shared.decide.node_class.status_fields import build_status_fields, is_status_current
 from shared.decide.node_class.subnet_addresses import describe_low_addresses
 from shared.model.cloud_provider.node_class_findings import NodeClassAnswers, NodeClassFinding
@@ -254,6 +255,7 @@ def _build_conditions(
             continue
         conditions = with_condition(conditions, kind, status, reason, message, now=now, generation=generation)
     conditions = with_canary_condition(conditions, node_class, now)
+    conditions = with_registration_condition(conditions, node_class, now)
     return encode_conditions(
         with_root_conditions(conditions, _CONDITION_TYPES, now, generation, node_class.meta.created_at)
     )

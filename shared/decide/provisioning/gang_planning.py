@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from shared.decide.launch.canaries.paused_plans import limit_to_tests
 from shared.decide.provisioning.capacity_buffers import BufferedPlacement, plan_with_buffers
 from shared.decide.provisioning.gang_zones import restrict_to_zones
 from shared.decide.provisioning.provisioning_requests import ResolvedRequest, resolve_requests
@@ -43,7 +44,8 @@ def plan_pods(
 ) -> BufferedPlacement:
     """Return the placement of pods and buffer pods in which each gang has all its nodes or no new one.
 
-    Without gangs, and if the setting is off, the result is that of `plan_with_buffers`.
+    Without gangs, and if the setting is off, the result is that of `plan_with_buffers`. One node at most is planned for
+    an EC2NodeClass whose launches are paused, even if a gang needs more: it is a test.
     """
     planned_state = cluster_state
 
@@ -56,7 +58,7 @@ def plan_pods(
     pods = select_pods_to_schedule(cluster_state, excluded) if cluster_state.snapshot.has_gangs else ()
     has_gangs = any(find_gang_membership(pod) is not None for pod in pods)
     if not has_gangs and not requested_gangs:
-        return plan(frozenset())
+        return _limit_to_tests(plan(frozenset()), cluster_state)
     queued_names = frozenset(pod.name for pod in pods)
     retries = find_gang_retries(cluster_state.snapshot.node_pools)
     gangs = [
@@ -77,7 +79,11 @@ def plan_pods(
         ),
     )
     gangs += requested_gangs
-    return _GangPlanner(plan, gangs, withheld, cluster_state.taken_at, is_over).run()
+    return _limit_to_tests(_GangPlanner(plan, gangs, withheld, cluster_state.taken_at, is_over).run(), cluster_state)
+
+
+def _limit_to_tests(planned: BufferedPlacement, cluster_state: ClusterState) -> BufferedPlacement:
+    return replace(planned, placement=limit_to_tests(planned.placement, cluster_state.snapshot))
 
 
 def _list_requested_gangs(resolved_requests: Iterable[ResolvedRequest]) -> Iterator["QueuedGang"]:

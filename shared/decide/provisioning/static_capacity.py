@@ -26,7 +26,7 @@ from shared.model.karpenter.node_pool import NodePool
 from shared.model.kubernetes.eviction_cost import compute_eviction_cost
 from shared.model.kubernetes.pod_classes import is_disruptable
 from shared.state.cluster_state import ClusterState
-from shared.state.pauses import find_launch_pause_message
+from shared.state.pauses import count_allowed_claims, find_launch_pause_message
 from shared.state.state_node import StateNode
 
 MAX_NODE_CLAIMS_PER_RUN: Final = 100
@@ -131,7 +131,9 @@ def _create_node_claims(replicas: StaticReplicas, cluster: ClusterSnapshot) -> I
     used_names = {claim.name for claim in cluster.node_claims} | {bad.name for bad in cluster.problems}
     names = (name for slot in count() if (name := build_slot_name(replicas.pool, slot)) not in used_names)
     reason = f"NodePool {replicas.pool.name} has {len(replicas.running)} of {replicas.pool.replicas} nodes"
-    for name in islice(names, min(replicas.missing, MAX_NODE_CLAIMS_PER_RUN)):
+    allowed_count = count_allowed_claims(replicas.pool.node_class.name, cluster)
+    missing_count = replicas.missing if allowed_count is None else min(replicas.missing, allowed_count)
+    for name in islice(names, min(missing_count, MAX_NODE_CLAIMS_PER_RUN)):
         yield CreateNodeClaim(claim=build_static_node_claim(replicas.pool, name, cluster), message=reason)
 
 

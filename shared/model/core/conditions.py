@@ -6,6 +6,8 @@ dependents. Lists are sorted by type, so that equal conditions are equal values.
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -29,8 +31,8 @@ def with_condition(
     generation: int = 0,
 ) -> tuple[Condition, ...]:
     """Return *conditions* with one condition set, sorted by type; an empty *reason* becomes the type's name."""
-    other_conditions = without_condition(conditions := tuple(conditions), type_)
-    old = find_condition(conditions, type_)
+    all_conditions = tuple(conditions)
+    old = find_condition(all_conditions, type_)
     is_status_unchanged = old is not None and old.status == status and old.since is not None
     new = Condition(
         type=type_,
@@ -40,7 +42,9 @@ def with_condition(
         since=old.since if is_status_unchanged and old is not None else now,
         observed_generation=generation,
     )
-    return _sort_conditions((*other_conditions, new))
+    if new == old:
+        return _sort_conditions(all_conditions)
+    return _sort_conditions((*(item for item in all_conditions if item.type != type_), new))
 
 
 def without_condition(conditions: Iterable[Condition], type_: str) -> tuple[Condition, ...]:
@@ -124,7 +128,12 @@ def _encode_condition(item: Condition) -> dict[str, Any]:
 
 
 def _sort_conditions(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    return tuple(sorted(conditions, key=lambda condition: (condition.type, condition.status, condition.reason)))
+    all_conditions = tuple(conditions)
+    for first, second in pairwise(all_conditions):
+        if first.type >= second.type:
+            key = attrgetter("type", "status", "reason")
+            return tuple(sorted(all_conditions, key=key))
+    return all_conditions  # nearly always: it is called several times for each NodeClaim in each run
 
 
 def find_transitions(old: Iterable[Condition], new: Iterable[Condition]) -> tuple[tuple[Condition, str], ...]:

@@ -69,8 +69,10 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_owned_by(self, api_version: str, kind: str) -> bool:
         """Return whether an owner is of that kind."""
-        owners = self.owners
-        return bool(owners) and any(owner.api_version == api_version and owner.kind == kind for owner in owners)
+        for owner in self.owners:  # noqa: SIM110 - as above
+            if owner.kind == kind and owner.api_version == api_version:
+                return True
+        return False
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, order=True):

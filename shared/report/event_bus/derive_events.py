@@ -2,7 +2,7 @@
 
 An event about a change, such as a launch, has an id of its object. An event about a state that lasts, such as pods that
 cannot be scheduled, has an id of its objects and the hour: it is reported again every hour. Its key stays the same.
-An interruption has the hour too: AWS can announce maintenance, or a risk of interruption, again.
+An interruption and a rejected image have the hour too: both can happen again.
 """
 
 from collections import defaultdict
@@ -13,12 +13,16 @@ from typing import Any, Final, TypeVar
 
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.decisions.action import PatchMetadata, PublishEvent
+from shared.model.karpenter.health.launch_failures import LAUNCHES_PAUSED_REASON
+from shared.model.karpenter.health.rejections import CANARY_REJECTED_REASON, is_image, parse_rejected_identity
 from shared.report.event_bus.event_details import (
     MAX_MESSAGE_CHARS,
     MAX_NAMES,
     DisruptionPhase,
     EventDetail,
+    ImageRejected,
     LaunchBreakerOpened,
+    LaunchesPaused,
     LimitReached,
     NodeDisrupted,
     NodeInterrupted,
@@ -59,6 +63,7 @@ def derive_events(entry: JournalEntry, *, cluster: str, journal_key: str) -> tup
         *_derive_blocked_pods(entry, builder),
         *_derive_breaker_trips(entry, builder),
         *_derive_limits(entry, builder),
+        *_derive_class_events(entry, builder),
     )
 
 
@@ -196,6 +201,27 @@ def _derive_limits(entry: JournalEntry, builder: _DetailBuilder) -> Iterator[Lim
             pod_count=len(notes),
             message=_truncate(notes[0].reason),
         )
+
+
+def _derive_class_events(entry: JournalEntry, builder: _DetailBuilder) -> Iterator[ImageRejected | LaunchesPaused]:
+    """Yield the events about EC2NodeClasses; the same image can be rejected again after an operator approved it."""
+    for result in entry.results:
+        event = result.action
+        if not isinstance(event, PublishEvent) or event.kind != "EC2NodeClass":
+            continue
+        message = _truncate(event.message)
+        if event.reason == LAUNCHES_PAUSED_REASON:
+            yield builder.build_hourly(LaunchesPaused, (event.name,), node_class=event.name, message=message)
+        elif event.reason == CANARY_REJECTED_REASON:
+            identity = parse_rejected_identity(event.message)
+            yield builder.build_hourly(
+                ImageRejected,
+                (event.name, identity),
+                node_class=event.name,
+                image=identity if is_image(identity) else "",
+                launch_configuration="" if is_image(identity) else identity,
+                message=message,
+            )
 
 
 def _list_blocked(notes: Iterable[DecisionNote]) -> Iterator[DecisionNote]:

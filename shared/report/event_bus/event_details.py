@@ -28,8 +28,9 @@ class EventDetail(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: EventId
     """Identifies what happened. If an event is delivered twice, both deliveries have the same id."""
     key: EventId
-    """The same for all events of one detail-type about the same subject: the NodeClaim or NodePool, the command of a
-    disruption, the namespace and the reason of blocked pods, or for limits the cluster. Use it to group alerts."""
+    """The same for all events of one detail-type about the same subject: the NodeClaim, NodePool or EC2NodeClass, the
+    command of a disruption, the rejected image, the namespace and the reason of blocked pods, or for limits the
+    cluster. Use it to group alerts."""
     cluster: str
     """Name of the EKS cluster."""
     function: str
@@ -127,6 +128,28 @@ class LimitReached(EventDetail, frozen=True, kw_only=True, rename="camel"):
     """The message of the event `FailedScheduling` on the first pod: it names the limit and how to raise it."""
 
 
+class ImageRejected(EventDetail, frozen=True, kw_only=True, rename="camel"):
+    """A canary has rejected a new image, or a new launch configuration, of an EC2NodeClass."""
+
+    node_class: str
+    """Name of the EC2NodeClass."""
+    image: str
+    """Id of the image; empty if a launch configuration is rejected."""
+    launch_configuration: str
+    """Hash of the launch configuration, such as changed user data; empty if an image is rejected."""
+    message: Message
+    """The reason, what happens next, and how to override it."""
+
+
+class LaunchesPaused(EventDetail, frozen=True, kw_only=True, rename="camel"):
+    """Joiner launches only one node at a time for an EC2NodeClass, because its nodes do not register."""
+
+    node_class: str
+    """Name of the EC2NodeClass."""
+    message: Message
+    """How many nodes did not register, when the next node is launched as a test, and how to resume now."""
+
+
 DETAIL_TYPES: Final[Mapping[str, type[EventDetail]]] = MappingProxyType(
     {
         "Node Launched": NodeLaunched,
@@ -135,6 +158,8 @@ DETAIL_TYPES: Final[Mapping[str, type[EventDetail]]] = MappingProxyType(
         "Pods Blocked": PodsBlocked,
         "Launch Breaker Opened": LaunchBreakerOpened,
         "Limit Reached": LimitReached,
+        "Image Rejected": ImageRejected,
+        "Launches Paused": LaunchesPaused,
     }
 )
 """The structs of the details, by detail-type."""

@@ -49,6 +49,7 @@ _MAX_RECORD_BYTES: Final = 1024**3
 _ADDRESS_SETTINGS: Final = (
     *("kube_endpoint", "table_name", "bucket_name", "queue_prefix", "instance_profile", "price_list", "report_topic"),
     "event_bus",
+    "remote_write_url",
     *("commitments_role", "commitments_external_id"),
     *("group_table", "group_member"),
 )

@@ -20,6 +20,8 @@ MONEY_USED: Final = "MoneyUsedPercent"
 """Used part of the limit in USD per hour that is closest to its end, or of the monthly budget."""
 REJECTED_CANARIES: Final = "RejectedCanaries"
 """Images and launch configurations that a canary has rejected, as long as no newer one replaces them."""
+REMOTE_WRITE_FAILURES: Final = "RemoteWriteFailures"
+"""Cycles whose metrics for Prometheus were not all written."""
 ALARM_METRICS: Final = frozenset(
     {
         "AutomaticDisruptionPauses",
@@ -49,6 +51,7 @@ NONZERO_METRICS: Final = ALARM_METRICS | {
     "SavingsUsdPerHour",
     "PodStartupSecondsP50",
     "PodStartupSecondsP95",
+    REMOTE_WRITE_FAILURES,
     "StartedPods",
     "UnschedulablePods",
 }

@@ -23,7 +23,9 @@ class StsApi:
     ) -> None:
         """Issue credentials for the account *account_id*."""
         self._account_id, self._clock = account_id, clock
-        self._credential_store, self._authorizer = credential_store, authorizer
+        self.find_other_account: Callable[[str], StsApi | None] = lambda _: None
+        """Finds another account of the organization by its number; without an organization, there is none."""
+        self.credential_store, self._authorizer = credential_store, authorizer
         self.handlers: Mapping[str, Callable[[Caller, ApiDict], dict[str, Any]]] = {
             "AssumeRole": self._assume_role,
             "GetCallerIdentity": self._get_caller_identity,
@@ -48,10 +50,8 @@ class StsApi:
             and self._authorizer.is_trusted(role_name, principals, "sts:AssumeRole", build_context(context_keys))
         )
         if not self._authorizer.has_role(role_name) or not is_trusted:
-            principal = principals[-1] if principals else self._credential_store.deployer.arn
-            message = f"User: {principal} is not authorized to perform: sts:AssumeRole on resource: {role_arn}"
-            raise ApiError("AccessDenied", message, HTTP_FORBIDDEN)
-        return self._credential_store.issue_credentials(role_arn, session, function_arn)
+            raise _build_denial(principals[-1] if principals else self.credential_store.deployer.arn, role_arn)
+        return self.credential_store.issue_credentials(role_arn, session, function_arn)
 
     def _get_caller_identity(self, caller: Caller, request: ApiDict) -> dict[str, Any]:
         del request
@@ -60,8 +60,9 @@ class StsApi:
     def _assume_role(self, caller: Caller, request: ApiDict) -> dict[str, Any]:
         principals = (self._account_id, f"arn:aws:iam::{self._account_id}:root", caller.role_arn or caller.arn)
         context_keys = {"sts:ExternalId": request["ExternalId"]} if "ExternalId" in request else {}
-        credentials = self.assume_role(request["RoleArn"], request["RoleSessionName"], principals, context_keys)
-        assumed_caller = self._credential_store.get_caller(credentials.access_key)
+        issuer = self._find_account(request["RoleArn"], caller)
+        credentials = issuer.assume_role(request["RoleArn"], request["RoleSessionName"], principals, context_keys)
+        assumed_caller = issuer.credential_store.get_caller(credentials.access_key)
         duration = timedelta(seconds=request.get("DurationSeconds", _DEFAULT_DURATION_SECONDS))
         return {
             "Credentials": {
@@ -72,3 +73,20 @@ class StsApi:
             },
             "AssumedRoleUser": {"AssumedRoleId": assumed_caller.user_id, "Arn": assumed_caller.arn},
         }
+
+    def _find_account(self, role_arn: str, caller: Caller) -> "StsApi":
+        """Return the account of the role.
+
+        Raises:
+            ApiError: there is no such account; AWS does not say whether it is the account or the role.
+        """
+        number = role_arn.split(":")[4]
+        account = self if number == self._account_id else self.find_other_account(number)
+        if account is None:
+            raise _build_denial(caller.role_arn or caller.arn, role_arn)
+        return account
+
+
+def _build_denial(principal: str, role_arn: str) -> ApiError:
+    message = f"User: {principal} is not authorized to perform: sts:AssumeRole on resource: {role_arn}"
+    return ApiError("AccessDenied", message, HTTP_FORBIDDEN)

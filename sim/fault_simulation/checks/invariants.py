@@ -180,6 +180,8 @@ class InvariantChecker:
                 f"{caller} deletes {name}, chosen at {command_state.proposed_at}, when none of {pool} might go",
             )
         self.disrupted_uids |= {claim["metadata"]["uid"] for claim in claims if claim["metadata"]["name"] == name}
+        # A node whose instance EC2 has terminated is gone, although lifecycle could not record it yet.
+        ended_ids = {instance.instance_id for instance in self._world.list_launched() if instance.state == "terminated"}
         disrupted_claims = [
             claim["metadata"]["name"]
             for claim in claims
@@ -187,6 +189,7 @@ class InvariantChecker:
             and get_node_pool(claim) == pool
             and claim["metadata"]["uid"] in self.disrupted_uids
             and not is_true(claim, "InstanceTerminating")
+            and get_instance_id(claim) not in ended_ids
         ]
         allowed_disruptions = get_allowed_disruptions(
             self._setup, pool, max((node_counts[pool] for _, node_counts in self._initialized_counts), default=0)

@@ -41,6 +41,7 @@ COMMITMENTS_ROLE: Final = "joiner-commitments"
 EXTERNAL_ID: Final = "joiner-prod"
 KEY: Final = f"arn:aws:kms:us-east-1:{ACCOUNT_ID}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 BOOT_TIMEOUT: Final = timedelta(minutes=10)
+WORKSPACE_URL: Final = "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-0a1b2c3d/api/v1/remote_write"
 IMAGE_PARAMETER: Final = "/images/golden"
 COMPLETE_SETTINGS: Final = ACTIVE_SETTINGS | {
     "feature-gates": "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
@@ -50,6 +51,7 @@ COMPLETE_SETTINGS: Final = ACTIVE_SETTINGS | {
     "commitments-external-id": EXTERNAL_ID,
     "reaction": "watch",
     "event-bus": "alerts",
+    "remote-write-url": WORKSPACE_URL,
     "report-topic": f"arn:aws:sns:us-east-1:{ACCOUNT_ID}:costs",
     "ssm-parameters": IMAGE_PARAMETER,
     "tracing": "on",

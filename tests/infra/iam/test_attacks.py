@@ -35,6 +35,7 @@ from tests.infra.attacks import (
     ROLE_ARN_PREFIX,
     TABLE_PLACEHOLDER,
     TOPIC_ARN,
+    WORKSPACE_URL,
     Attack,
     build_ec2_arn,
     build_pass_role_attack,
@@ -48,7 +49,8 @@ LAUNCH_ACTIONS: Final = frozenset({"ec2:CreateFleet", "ec2:RunInstances"})
 @pytest.fixture(scope="module")
 def template() -> Template:
     """With all functions that there are."""
-    return synthesize_template(settings={"reaction": "watch", "report-topic": TOPIC_ARN, "event-bus": "alerts"})
+    settings = {"report-topic": TOPIC_ARN, "event-bus": "alerts", "remote-write-url": WORKSPACE_URL}
+    return synthesize_template(settings={"reaction": "watch", **settings})
 
 
 @pytest.fixture(scope="module")

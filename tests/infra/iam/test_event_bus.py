@@ -21,7 +21,7 @@ from tests.infra.stack.test_network import (
 )
 
 ACTION = "events:PutEvents"
-FUNCTIONS = {"provision", "lifecycle", "disrupt", "interrupt"}
+FUNCTIONS = {"catalog", "disrupt", "interrupt", "lifecycle", "provision"}
 BUS_ARN = f"arn:aws:events:us-east-1:{ACCOUNT_ID}:event-bus/alerts"
 OTHER_ARN = "arn:aws:events:us-east-1:999999999999:event-bus/central"
 

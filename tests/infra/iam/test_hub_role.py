@@ -1,29 +1,21 @@
 """The role of docs/guide/hub.md: it allows exactly the requests of `joiner hub`, to the operators, and no write."""
 
-import json
-import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from cli.hub.cluster_buckets import FolderBucket
-from cli.hub.cluster_summary import read_cluster_summary
+from cli.hub.summary.cluster_summary import read_cluster_summary
 from sim.iam.patterns_and_variables import IamRequest, build_context
 from sim.iam.policy import AccessDecision, evaluate_policies, parse_policy
 from sim.world.memory_ports import MemoryBucket
+from tests.support.hub_guide import OPERATORS, ROLE, read_policies, read_report_policy
 
 ROOT: Final = Path(__file__).parents[3]
 BUCKET_ARN: Final = "arn:aws:s3:::joiner-batch-bucket"
-OPERATORS: Final = "arn:aws:iam::123456789012:role/operators"
 NOW: Final = datetime(2026, 11, 21, 9, 9, tzinfo=UTC)
-
-
-def read_policies() -> list[dict[str, Any]]:
-    """Return the trust policy, the permissions policy and the policy of the operators."""
-    page = (ROOT / "docs/guide/hub.md").read_text()
-    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
 
 
 def is_allowed(request: IamRequest) -> bool:
@@ -100,9 +92,20 @@ def test_only_the_operators_with_the_external_id_may_assume_the_role() -> None:
 
 def test_operators_may_assume_only_this_role() -> None:
     policy = parse_policy(read_policies()[2])
-    role = "arn:aws:iam::444455556666:role/joiner-hub"
     decisions = [
         evaluate_policies([policy], IamRequest(action="sts:AssumeRole", resource=resource))
-        for resource in (role, f"{role}-2", "arn:aws:iam::444455556666:role/admin")
+        for resource in (ROLE, f"{ROLE}-2", "arn:aws:iam::444455556666:role/admin")
     ]
     assert [decision is AccessDecision.ALLOWED for decision in decisions] == [True, False, False]
+
+
+def test_sender_of_the_daily_report_may_only_publish_to_the_topic() -> None:
+    policy, topic = parse_policy(read_report_policy()), "arn:aws:sns:us-east-1:123456789012:reports"
+    decisions = {
+        (action, resource): evaluate_policies([policy], IamRequest(action=action, resource=resource))
+        for action in ("sns:Publish", "sns:Subscribe", "sns:DeleteTopic")
+        for resource in (topic, f"{topic}-2")
+    }
+    assert [call for call, decision in decisions.items() if decision is AccessDecision.ALLOWED] == [
+        ("sns:Publish", topic)
+    ]

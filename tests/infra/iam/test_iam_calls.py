@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.model.ec2.dry_run import DryRunRequest
@@ -26,6 +27,7 @@ SETTINGS = Settings(
     table_name="rows",
     bucket_name="things",
     event_bus="alerts",
+    remote_write_url="https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-0a1b2c3d/api/v1/remote_write",
     report_topic="arn:aws:sns:us-east-1:1:costs",
     queue_prefix="https://sqs.us-east-1.amazonaws.com/1/demo-joiner-",
 )
@@ -89,6 +91,12 @@ def get_request_tags(request: IamRequest) -> Mapping[str, tuple[str, ...]]:
         ),
         ("mailbox.add", ("catalog", "{}"), {}, [("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:demo-joiner-catalog")]),
         ("event_bus.put", ((),), {}, [("events:PutEvents", "arn:aws:events:us-east-1:1:event-bus/alerts")]),
+        (
+            "remote_write.write",
+            (b"",),
+            {},
+            [("aps:RemoteWrite", "arn:aws:aps:us-east-1:1:workspace/ws-0a1b2c3d")],
+        ),
         ("topic.publish", ("subject", "text"), {}, [("sns:Publish", "arn:aws:sns:us-east-1:1:costs")]),
         ("bucket.put", ("journal/a", b""), {}, [("s3:PutObject", "arn:aws:s3:::things/journal/a")]),
         ("ec2.describe_subnets", ((),), {}, [("ec2:DescribeSubnets", "*")]),
@@ -109,6 +117,12 @@ def test_api_call_maps_to_expected_iam_actions_and_resources(
 def test_unknown_api_call_raises_key_error(account: PortRequestBuilder) -> None:
     with pytest.raises(KeyError):
         account.build_requests("ec2.stop_instances", ("i-1",), {})
+
+
+def test_write_to_another_receiver_than_a_workspace_needs_no_permission(account: PortRequestBuilder) -> None:
+    settings = msgspec.structs.replace(SETTINGS, remote_write_url="http://prometheus.internal:9090/api/v1/write")
+    requests = msgspec.structs.replace(account, settings=settings).build_requests("remote_write.write", (b"",), {})
+    assert requests == ()
 
 
 def test_calls_on_missing_resources_are_answered_before_iam_checks_them(account: PortRequestBuilder) -> None:

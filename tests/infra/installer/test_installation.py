@@ -143,6 +143,14 @@ def test_changed_manifests_trigger_a_new_installation(template: Template) -> Non
     [installed] = get_resources(template, "Custom::JoinerInstalled").values()
     assert installed["Digest"] == sha256(build_manifests()).hexdigest()
     assert (installed["Part"], installed["OnDestroy"]) == ("installed", "keep")
+    assert "ClusterObjects" not in installed
     [emptied] = get_resources(template, "Custom::JoinerEmptied").values()
     [profile] = map(IntrinsicResolver(template).resolve_ref, get_resources(template, "AWS::IAM::InstanceProfile"))
     assert (emptied["Part"], emptied["OnDestroy"], emptied["Profiles"]) == ("emptied", "keep", [profile])
+
+
+def test_external_cluster_objects_change_one_property_of_the_stack(template: Template) -> None:
+    external = synthesize_template(settings={"cluster-objects": "external"})
+    [key] = get_resources(template, "Custom::JoinerInstalled")
+    assert external["Resources"][key]["Properties"].pop("ClusterObjects") == "external"
+    assert external == template

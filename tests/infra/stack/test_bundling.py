@@ -135,6 +135,15 @@ def test_bytecode_is_compiled_only_with_the_lambda_python_version(
     assert [command[:3] for command in commands] == ([[python, "-m", "compileall"]] if python else [])
 
 
+def test_bytecode_does_not_depend_on_the_folder(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.py").write_text("def f() -> frozenset[str]:\n    return frozenset({'a', 'b'})\n")
+        bundling.compile_bytecode(tmp_path / name, sys.executable)
+    [first], [second] = ([*(tmp_path / name / "__pycache__").iterdir()] for name in ("one", "two"))
+    assert first.read_bytes() == second.read_bytes()
+
+
 def test_unused_files_are_pruned_from_the_layer(tmp_path: Path) -> None:
     for name in (
         "botocore/data/ec2/2014-10-01",

@@ -16,7 +16,7 @@ import pytest
 from cli.commands import COMMANDS
 from infra.settings.settings import StackOptions
 from infra.stack import release
-from infra.stack.publish import ROOT
+from infra.stack.publish import ROOT, read_version
 
 SIMULATOR_COMMANDS: Final = ("demo", "playground")
 CHANGELOG: Final = "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2026-11-01\n\n### Added\n\n- A thing.\n"
@@ -101,7 +101,7 @@ def test_version_without_changelog_entries_is_rejected(version: str) -> None:
 
 
 def test_changelog_has_a_section_for_the_project_version() -> None:
-    assert release.find_release_notes(release.CHANGELOG.read_text(encoding="utf-8"), release.read_version())
+    assert release.find_release_notes(release.CHANGELOG.read_text(encoding="utf-8"), read_version())
 
 
 def test_release_contains_all_files_and_checksums(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_release_contains_all_files_and_checksums(tmp_path: Path) -> None:
     names = {path.name for path in paths}
     expected_names = {"SHA256SUMS", "joiner.cdx.json", "joiner.template.json", "release-notes.md"}
     assert expected_names < names
-    assert f"joiner-{release.read_version()}-py3-none-any.whl" in names
+    assert f"joiner-{read_version()}-py3-none-any.whl" in names
     lines = (folder / "SHA256SUMS").read_text().splitlines()
     assert {line.split("  ")[1]: line.split("  ")[0] for line in lines} == {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.name != "SHA256SUMS"

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from docs.reference.events import build_schema_name
 from shared.errors import Throttled
+from shared.model.core.labels import CANARY, PAUSE_AFTER_FAILURES
 from shared.ports.messaging import BusEvent
 from shared.report.event_bus.derive_events import derive_events
 from shared.report.event_bus.event_details import DETAIL_TYPE_NAMES, DETAIL_TYPES
@@ -52,7 +53,40 @@ def build_world(**settings: str) -> World:
     world.scale(1)
     world.scale(0, "more")
     world.advance_seconds(400)
+    let_nodes_fail(world)
+    reject_image(world)
     return world
+
+
+def let_nodes_fail(world: World) -> None:
+    """Launch nodes of another EC2NodeClass that do not register, until its launches pause."""
+    apply_class(world, "fragile", {PAUSE_AFTER_FAILURES: "2"})
+    world.instance_booter.is_image_broken = lambda _: True
+    world.apply([make_deployment(2, "fragile", cpu="1500m", nodeSelector={"karpenter.sh/nodepool": "fragile"})])
+    world.wait_until(lambda: world.list_events("fragile", "LaunchesPaused"), 1200)
+    world.scale(0, "fragile")
+    world.instance_booter.is_image_broken = lambda _: False
+
+
+def reject_image(world: World) -> None:
+    """Let the first node with a new image fail."""
+    apply_class(world, "tested", {CANARY: "nodes=1 soak=1h"})
+    world.apply([make_deployment(1, "tested", nodeSelector={"karpenter.sh/nodepool": "tested"})])
+    world.advance_seconds(180)
+    old_images = {instance.image_id for instance in world.list_active_instances()}
+    world.cloud.release_amis()
+    world.instance_booter.is_image_broken = lambda image_id: image_id not in old_images
+    world.wait_until(lambda: world.list_events("tested", "CanaryRejected"), 2400)
+
+
+def apply_class(world: World, name: str, annotations: dict[str, str]) -> None:
+    """Create an EC2NodeClass with *annotations*, and its NodePool."""
+    node_class = make_node_class()
+    node_class["metadata"] |= {"name": name, "annotations": annotations}
+    pool = make_node_pool(name, types=("m5.large",))
+    pool["spec"]["template"]["spec"]["nodeClassRef"]["name"] = name
+    world.apply([node_class, pool])
+    world.advance_seconds(30)
 
 
 @cache

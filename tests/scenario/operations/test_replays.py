@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cli.replay.differences import compare_decisions
 from cli.replay.rerun import build_cluster, build_recorded_decision, replay_decision
+from shared.model.core.labels import PAUSE_AFTER_FAILURES
 from shared.model.decisions.action import FollowUp
 from shared.model.decisions.decision_answers import AppliedOverlays, find_answer
 from shared.report.journal.decision_record import SNAPSHOT_PREFIX as SNAPSHOTS
@@ -110,6 +111,19 @@ def test_lifecycle_catalog_and_launch_decisions_are_reproduced_by_replay(judge: 
         type(result.action).__name__ for entry in judge.entries if entry.snapshot for result in entry.results
     }
     assert {"LaunchInstances", "RegisterNode", "TerminateInstances"} <= action_names
+
+
+def test_decisions_while_launches_are_paused_are_reproduced_by_replay(judge: Judge) -> None:
+    node_class = make_node_class()
+    node_class["metadata"]["annotations"] = {PAUSE_AFTER_FAILURES: "2"}
+    world = World(node_class, make_node_pool(types=("m5.large",)))
+    world.instance_booter.is_image_broken = lambda _: True
+    world.apply([make_deployment(4)])
+    world.wait_until(lambda: world.list_events("default", "LaunchesPaused"), 900)
+    world.instance_booter.is_image_broken = lambda _: False
+    world.wait_until_settled(4, 1200)
+    assert judge.replays["provision"] > 1
+    assert judge.replays["lifecycle"] > 1
 
 
 def test_user_data_is_never_stored_in_the_bucket(judge: Judge) -> None:

@@ -8,9 +8,10 @@ from cli.fleet.document.json_format import decode_fleet_document
 
 
 def write_fake_assets(folder: Path) -> Path:
-    """Write a script and a style to *folder*; return it."""
-    (folder / "fleet.js").write_text("void 0;", encoding="utf-8")
-    (folder / "fleet.css").write_text("body { margin: 0 }", encoding="utf-8")
+    """Write the scripts and the styles to *folder*; return it."""
+    for name in ("fleet", "hub"):
+        (folder / f"{name}.js").write_text("void 0;", encoding="utf-8")
+        (folder / f"{name}.css").write_text("body { margin: 0 }", encoding="utf-8")
     return folder
 
 

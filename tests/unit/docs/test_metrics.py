@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from cli.status.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from infra.monitoring.queries import FIRST_QUERIES
+from shared.decide.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from shared.report.metrics.emf import ALL_METRICS
 
 PAGE: Final = Path("docs/guide/metrics.md").read_text()
@@ -34,7 +34,9 @@ def test_karpenter_metrics_without_equivalent_name_an_alternative(row: list[str]
 
 def test_prometheus_page_has_exactly_the_metric_table() -> None:
     page = Path("docs/guide/prometheus.md").read_text()
-    rows = re.findall(r"^\| `((?:joiner|karpenter)_\w+)` \| (\w+) \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
+    rows = re.findall(
+        r"^\| `((?:joiner|karpenter|operator)_\w+)` \| (\w+) \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE
+    )
     assert rows == [
         (metric.name, METRIC_TYPE, metric.unit, ", ".join(f"`{label}`" for label in metric.labels) or "\N{EN DASH}")
         for metric in METRICS

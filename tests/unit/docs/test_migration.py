@@ -28,6 +28,7 @@ PEOPLES = frozenset(
         labels.CANARY_APPROVED,
         labels.CANARY_REJECTED,
         labels.IMAGE_MINIMUM_AGE,
+        labels.PAUSE_AFTER_FAILURES,
         labels.SCHEDULE,
         labels.SCHEDULE_TIME_ZONE,
         labels.ON_DEMAND_BASE,

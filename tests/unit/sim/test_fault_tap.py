@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 
+from shared.aws.prometheus.remote_write import RemoteWriteEndpoint
 from shared.errors import NotFound, Throttled
 from shared.ports.messaging import BusEvent
 from sim.cloud.in_process_aws import CloudPayerAccount, CloudSavingsPlans, CloudZonalShift
 from sim.fault_tap import PORTS, Killed, PortCall, tap_port, tap_world
+from sim.remote_write.endpoint import EndpointResponse
 from sim.world.memory_ports import MemoryBucket, MemoryEventBus, MemoryTopic
 from tests.support.actions_world import Outside
 
@@ -69,6 +71,9 @@ def test_all_ports_of_a_world_are_tapped() -> None:
         payer=CloudPayerAccount(outside.cloud),
         group_table=outside.table,
         event_bus=MemoryEventBus(),
+        remote_write=RemoteWriteEndpoint(
+            "http://prometheus/", lambda: None, lambda _: EndpointResponse(status_code=200)
+        ),
     )
     world = tap_world(world, outside.calls.append)
     world.kube.list("/api/v1/nodes")
@@ -93,5 +98,7 @@ def test_all_ports_of_a_world_are_tapped() -> None:
     world.group_table.list_rows("group/a")
     assert world.event_bus is not None
     world.event_bus.put([BusEvent(event_id="", detail_type="Node Launched", at=outside.clock.get_time(), detail="{}")])
+    assert world.remote_write is not None
+    world.remote_write.write(b"")
     assert {call.port for call in outside.calls} == set(PORTS)
     assert {call.world_name for call in outside.calls} == {"one"}

@@ -2,7 +2,6 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Fleet, ObjectLink } from "../document/fleet";
 import { buildCharts } from "../charts/specs";
 import type { FleetDocument } from "../document/format";
-import type { Theme } from "../map/palette";
 import type { Server } from "../server";
 import { Clock, DEMO_PLAYBACK, chooseSpeed } from "../state/clock";
 import { deriveTables } from "../state/derived";
@@ -17,50 +16,7 @@ import { readLink, writeLink } from "./link";
 import { MapPanel } from "./map_panel";
 import { Player } from "./player";
 import { SidePanel } from "./side_panel";
-
-function readStored(key: string): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-function store(key: string, value: string): void {
-  try {
-    localStorage.setItem(key, value);
-  } catch {
-    // Pages on disk may have no storage: the setting then holds until the page closes.
-  }
-}
-
-function useTheme(): [Theme, (theme: Theme) => void] {
-  const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
-  const [chosen, setChosen] = useState(readStored("joiner-theme"));
-  const [isDark, setIsDark] = useState(query.matches);
-  const [isPrinting, setIsPrinting] = useState(false);
-  useEffect(() => {
-    const update = () => setIsDark(query.matches);
-    const print = matchMedia("print");
-    const updatePrint = () => setIsPrinting(print.matches);
-    query.addEventListener("change", update);
-    print.addEventListener("change", updatePrint);
-    return () => {
-      query.removeEventListener("change", update);
-      print.removeEventListener("change", updatePrint);
-    };
-  }, [query]);
-  const theme: Theme = isPrinting ? "light" : chosen === "light" || chosen === "dark" ? chosen : isDark ? "dark" : "light";
-  useEffect(() => {
-    document.documentElement.dataset.theme = theme;
-  }, [theme]);
-  return [
-    theme,
-    (next) => {
-      store("joiner-theme", next);
-      setChosen(next);
-    },
-  ];
-}
+import { readStored, store, useTheme } from "./theme";
 
 /** The document, replaced or extended by each update of the server. */
 function useDocument(first: FleetDocument, server: Server | null, clock: Clock): [FleetDocument, boolean] {

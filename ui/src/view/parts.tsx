@@ -110,19 +110,3 @@ export function Section({ title, children }: { title: string; children: Componen
     </section>
   );
 }
-
-/** A command to copy. */
-export function Command({ text }: { text: string }) {
-  const [isCopied, setIsCopied] = useState(false);
-  const copy = () => {
-    void navigator.clipboard?.writeText(text).then(() => setIsCopied(true));
-  };
-  return (
-    <div class="command">
-      <code>{text}</code>
-      <button type="button" onClick={copy}>
-        {isCopied ? "Copied" : "Copy"}
-      </button>
-    </div>
-  );
-}

@@ -1,7 +1,8 @@
 import { formatUsdPerHour } from "../text/units";
 import { usePage } from "./context";
 import { labelOf } from "./decision_list";
-import { Command, Facts, Lines, Link, LongList, Moment, Section } from "./parts";
+import { Command } from "./command";
+import { Facts, Lines, Link, LongList, Moment, Section } from "./parts";
 import type { ComponentChildren } from "preact";
 
 export function DecisionDetails({ index }: { index: number }) {

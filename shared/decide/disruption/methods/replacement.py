@@ -7,8 +7,8 @@ from typing import Final
 from shared.decide.disruption.candidates import Candidate
 from shared.decide.disruption.methods.replacement_result import Replacement
 from shared.decide.disruption.savings.refusal import ReplacementRefusal
-from shared.decide.scheduling.instance_types.instance_type_index import get_offering_kind
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
+from shared.decide.scheduling.instance_types.offering_prices import get_offering_kind
 from shared.decide.scheduling.instance_types.price_order import PriceOrder, PriceOrders
 from shared.decide.scheduling.nodes.commitment_manager import ON_DEMAND_REQUIREMENTS
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim

@@ -1,1 +1,1 @@
-"""Launches with a new image, while its canary runs."""
+"""Launches with a new image while its canary runs, and launches of EC2NodeClasses whose nodes do not register."""

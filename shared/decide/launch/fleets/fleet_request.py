@@ -37,7 +37,7 @@ class Unlaunchable(msgspec.Struct, frozen=True, kw_only=True):
     claim: NodeClaim
     reason: str
     """`InsufficientCapacity`, `NodeClassNotReady`, `NodeClassNotFound`, `UserDataInvalid`, `CatalogMissing`,
-    `LimitExceeded`, `LaunchBreakerOpen`.
+    `LimitExceeded`, `LaunchBreakerOpen`, `LaunchesPaused`.
     """
     message: str
     final: bool

@@ -42,7 +42,11 @@ from shared.model.karpenter.node_claim import NodeClaim
 
 BREAKER_OPEN_REASON: Final = "LaunchBreakerOpen"
 _MAX_MESSAGE_LENGTH: Final = 300
-_DELETION_REASONS: Final = {"InsufficientCapacity": "insufficient_capacity", "LimitExceeded": "limit_exceeded"}
+_DELETION_REASONS: Final = {
+    "InsufficientCapacity": "insufficient_capacity",
+    "LaunchesPaused": "launches_paused",
+    "LimitExceeded": "limit_exceeded",
+}
 
 
 class FleetOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from shared.decide.launch.canaries.canary_launches import CanaryLaunches
+from shared.decide.launch.canaries.paused_launches import PAUSED_MESSAGE, PausedLaunches
 from shared.decide.launch.fleets.circuit_breaker import CircuitBreaker, CircuitBreakerLimits, CircuitBreakerTrip
 from shared.decide.launch.fleets.fleet_request import (
     FleetRequestDraft,
@@ -50,6 +51,7 @@ from shared.model.core.digest import compute_digest
 from shared.model.core.labels import LAUNCH_GROUP, MIN_VALUES_RELAXED, NODECLASS, NODEPOOL
 from shared.model.core.resources import USD_PER_HOUR, Resources, build_resources
 from shared.model.decisions.action import LaunchInstances
+from shared.model.karpenter.health.launch_failures import LAUNCHES_PAUSED_REASON
 from shared.model.karpenter.money_limit import CLUSTER_SCOPE, NO_CLUSTER_LIMIT, MoneyPolicy
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.state.cluster_state import ClusterState
@@ -115,7 +117,8 @@ def plan_launches(cluster_state: ClusterState, policy: LaunchPolicy | None = Non
         for name in names
         if name in pending_claims and group.is_for(pending_claims[name])
     }
-    planner = _LaunchPlanner(cluster_state, policy if policy is not None else LaunchPolicy())
+    paused_launches = PausedLaunches(cluster, handled_names)
+    planner = _LaunchPlanner(cluster_state, policy if policy is not None else LaunchPolicy(), paused_launches)
     planner.plan([claim for name, claim in sorted(pending_claims.items()) if name not in handled_names])
     reservations = (account.build_updated_row() for _, account in sorted(planner.limit_accounts.items()))
     return LaunchPlan(
@@ -131,8 +134,9 @@ def plan_launches(cluster_state: ClusterState, policy: LaunchPolicy | None = Non
 class _LaunchPlanner:
     """Plans launches one after the other: each sees what earlier ones take of addresses, limits and circuit breaker."""
 
-    def __init__(self, cluster_state: ClusterState, policy: LaunchPolicy) -> None:
+    def __init__(self, cluster_state: ClusterState, policy: LaunchPolicy, paused_launches: PausedLaunches) -> None:
         cluster = cluster_state.snapshot
+        self._paused_launches = paused_launches
         self.launches: list[LaunchInstances] = []
         self.unlaunchable: list[Unlaunchable] = []
         self._money = apply_group(policy.money, cluster)
@@ -202,7 +206,8 @@ class _LaunchPlanner:
     def _admit_claims(self, request_draft: FleetRequestDraft, claims: list[NodeClaim]) -> list[NodeClaim]:
         """Return the first of *claims* that limits and circuit breaker admit; record why the others must wait."""
         node_pool = claims[0].meta.get_label(NODEPOOL)
-        count = len(claims)
+        count = self._paused_launches.count_allowed(claims)
+        self._refuse(claims[count:], LAUNCHES_PAUSED_REASON, PAUSED_MESSAGE, is_final=True)
         for scope in list_launch_scopes(node_pool) if self.limit_accounts else ():
             account = self.limit_accounts.get(scope)
             if account is None:
@@ -212,18 +217,16 @@ class _LaunchPlanner:
             message = describe_exceeded_limit(account, resource_name, max_capacity, self._money.deciding_group)
             waits = self._money.is_waiting or self._is_static(node_pool)
             is_final = not can_wait and not (scope == CLUSTER_SCOPE and waits)
-            self.unlaunchable.extend(
-                build_unlaunchable(claim, "LimitExceeded", message, final=is_final) for claim in claims[allowed:count]
-            )
+            self._refuse(claims[allowed:count], "LimitExceeded", message, is_final=is_final)
             count = allowed
         admitted_count, breaker_message = self.breaker.admit_launches(
             node_pool, count, request_draft.get_lowest_price()
         )
-        self.unlaunchable.extend(
-            build_unlaunchable(claim, "LaunchBreakerOpen", breaker_message, final=False)
-            for claim in claims[admitted_count:count]
-        )
+        self._refuse(claims[admitted_count:count], "LaunchBreakerOpen", breaker_message, is_final=False)
         return claims[:admitted_count]
+
+    def _refuse(self, claims: list[NodeClaim], reason: str, message: str, *, is_final: bool) -> None:
+        self.unlaunchable.extend(build_unlaunchable(claim, reason, message, final=is_final) for claim in claims)
 
     def _add_launch(self, claims: list[NodeClaim]) -> None:
         request_draft = self._draft_request(claims[0])  # drafted again: earlier launches may have filled a subnet

@@ -5,7 +5,7 @@ per offering kind, so that 900 types are filtered in microseconds.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -15,7 +15,9 @@ from shared.decide.scheduling.instance_types.masks import (
     build_thresholds,
     find_max_amount,
 )
+from shared.decide.scheduling.instance_types.offering_prices import OfferingKind, OfferingPrices
 from shared.decide.scheduling.instance_types.price_list import PricedInstanceType, SortedTypePrices
+from shared.decide.scheduling.instance_types.resource_index import build_bits
 from shared.model.cloud_provider.instance_type import InstanceType, Offering, UnavailableOffering
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, RESERVED, ZONE, ZONE_ID
 from shared.model.core.requirements import Requirement, Requirements
@@ -26,8 +28,6 @@ WITHOUT_RESERVED: Final = Requirements(
     items=(Requirement(key=CAPACITY_TYPE, complement=True, values=frozenset((RESERVED,))),)
 )
 """Any capacity type but reserved."""
-OfferingKind: TypeAlias = tuple[str, str, str, str]
-"""What requirements can distinguish of an offering: capacity type, reservation id, zone id, zone."""
 UnavailableByType: TypeAlias = Mapping[str, Sequence[UnavailableOffering]]
 """Offerings that EC2 recently refused, by instance type; "" stands for all types."""
 
@@ -52,20 +52,15 @@ class InstanceTypeIndex:
         self.allocatable = tuple(axes.build_vector(resources) for resources in allocatable_resources)
         self._allocatable_thresholds = build_thresholds(self.allocatable, len(axes.names))
         self._label_masks = LabelMasks(self.types)
-        self._masks_by_kind: dict[OfferingKind, Mask] = {}
-        self.usable: Mask = 0
-        for index, (resources, type_offerings) in enumerate(zip(allocatable_resources, self.offerings, strict=True)):
-            bit = 1 << index
-            if not resources.has_negative_amount():
-                self.usable |= bit
-            for offering in type_offerings:
-                kind = get_offering_kind(offering)
-                self._masks_by_kind[kind] = self._masks_by_kind.get(kind, 0) | bit
+        self.usable: Mask = build_bits(
+            [index for index, resources in enumerate(allocatable_resources) if not resources.has_negative_amount()]
+        )
+        self._offering_prices = OfferingPrices(self.types, self.offerings)
+        self._masks_by_kind = self._offering_prices.build_masks()
         self._cached_label_masks: dict[Requirement, Mask] = {}
         self._cached_capacity_thresholds: dict[str, tuple[list[int], list[Mask]]] = {}
         self._price_lists: dict[tuple[OfferingKind, ...], SortedTypePrices] = {}
         self._cached_kinds: dict[Requirements, tuple[OfferingKind, ...]] = {}
-        self._cached_ranked_offerings: list[list[tuple[OfferingKind, Offering]]] = []
 
     def filter_fitting(self, mask: Mask, needed: Vector) -> Mask:
         """Return the types in *mask* whose allocatable resources are at least *needed*."""
@@ -163,7 +158,7 @@ class InstanceTypeIndex:
         kinds = self.list_kinds(requirements)
         price_list = self._price_lists.get(kinds)
         if price_list is None:
-            price_list = self._price_lists[kinds] = SortedTypePrices(self._price_types(frozenset(kinds)))
+            price_list = self._price_lists[kinds] = self._offering_prices.build_price_list(frozenset(kinds))
         return price_list
 
     def list_capacity_types(self, requirements: Requirements, mask: Mask) -> frozenset[str]:
@@ -178,6 +173,8 @@ class InstanceTypeIndex:
     def count_reserved_instances(self) -> dict[str, int]:
         """Return the number of instances that each reservation can still launch: the minimum over its offerings."""
         count_by_reservation: dict[str, int] = {}
+        if not any(kind[0] == RESERVED for kind in self._masks_by_kind):
+            return count_by_reservation
         for offering in (offering for type_offerings in self.offerings for offering in type_offerings):
             if offering.capacity_type == RESERVED:
                 available_count, reservation_id = offering.reservation_capacity, offering.reservation_id
@@ -222,34 +219,9 @@ class InstanceTypeIndex:
             or (type_requirement.is_tolerant() and requirement.is_tolerant())
         )
 
-    def _price_types(self, kinds: frozenset[OfferingKind]) -> Iterator[PricedInstanceType]:
-        for index, ranked_offerings in enumerate(self._rank_offerings()):
-            for kind, offering in ranked_offerings:
-                if kind in kinds:
-                    yield PricedInstanceType(bit=1 << index, name=self.types[index].name, offering=offering)
-                    break
-
-    def _rank_offerings(self) -> list[list[tuple[OfferingKind, Offering]]]:
-        """Return the offerings of each type, the cheapest first."""
-        if not self._cached_ranked_offerings:
-            self._cached_ranked_offerings = [
-                [(get_offering_kind(offering), offering) for offering in sorted(type_offerings, key=_get_price_order)]
-                for type_offerings in self.offerings
-            ]
-        return self._cached_ranked_offerings
-
-
-def get_offering_kind(offering: Offering) -> OfferingKind:
-    """Return the properties of *offering* that requirements can distinguish."""
-    return (offering.capacity_type, offering.reservation_id, offering.zone_id, offering.zone)
-
 
 def _is_value_allowed(requirement: Requirement, value: str) -> bool:
     return requirement.has(value) if value else requirement.is_tolerant()
-
-
-def _get_price_order(offering: Offering) -> tuple[float, str, str, str]:
-    return (offering.price_usd_per_hour, offering.zone, offering.capacity_type, offering.reservation_id)
 
 
 def _group_unavailable_by_type(unavailable: Iterable[UnavailableOffering], now: datetime) -> UnavailableByType:

@@ -8,10 +8,9 @@ import msgspec
 
 from shared.decide.scheduling.instance_types.instance_type_index import (
     InstanceTypeIndex,
-    OfferingKind,
-    get_offering_kind,
 )
 from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.instance_types.offering_prices import OfferingKind, get_offering_kind
 from shared.model.core.labels import ON_DEMAND, RESERVED, SPOT
 from shared.model.core.requirements import Requirements
 

@@ -9,10 +9,9 @@ from bisect import bisect_right
 from shared.decide.launch.money.limit_prices import LimitPrices
 from shared.decide.scheduling.instance_types.instance_type_index import (
     InstanceTypeIndex,
-    OfferingKind,
-    get_offering_kind,
 )
 from shared.decide.scheduling.instance_types.masks import Mask, build_thresholds, find_max_amount
+from shared.decide.scheduling.instance_types.offering_prices import OfferingKind, get_offering_kind
 from shared.decide.scheduling.instance_types.price_order import LAUNCH_ORDER
 from shared.model.core.requirements import Requirements
 

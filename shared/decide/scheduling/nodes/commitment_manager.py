@@ -11,8 +11,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex, OfferingKind
+from shared.decide.scheduling.instance_types.instance_type_index import InstanceTypeIndex
 from shared.decide.scheduling.instance_types.masks import Mask, merge_masks
+from shared.decide.scheduling.instance_types.offering_prices import OfferingKind
 from shared.decide.scheduling.instance_types.price_list import PricedInstanceType
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
 from shared.decide.scheduling.templates.min_values import has_min_values

@@ -115,6 +115,16 @@ class NodeIndex(msgspec.Struct, kw_only=True, eq=False):
             self.satisfying_classes[constraints.number] = (len(self.equivalence_classes), class_numbers)
         return class_numbers
 
+    def can_class_satisfy(self, class_number: int, constraints: NodeConstraints) -> bool:
+        """Return whether nodes of the equivalence class can satisfy *constraints*.
+
+        A class of opened nodes is checked alone, because its template remembers the result.
+        """
+        equivalence_class = self.equivalence_classes[class_number]
+        if equivalence_class.template is not None:
+            return equivalence_class.can_satisfy(constraints)
+        return class_number in self.find_satisfying(constraints)
+
     def add_existing(self, nodes: Iterable[ExistingNode]) -> None:
         """Add the existing nodes."""
         class_by_likeness: dict[object, int] = {}

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from shared.decide.scheduling.instance_types.instance_type_index import OfferingKind, get_offering_kind
 from shared.decide.scheduling.instance_types.masks import Mask
+from shared.decide.scheduling.instance_types.offering_prices import OfferingKind, get_offering_kind
 from shared.decide.scheduling.instance_types.price_list import PricedInstanceType
 from shared.decide.scheduling.instance_types.resource_index import Bits, ResourceIndex, build_bits
 from shared.decide.scheduling.optimization.items import Item, build_zone_requirements
@@ -98,7 +98,7 @@ class BinTypeFinder:
             sum(item.count * amount for item, amount in zip(items, amounts, strict=True))
             for amounts in zip(*(item.pods.request_vector for item in items), strict=True)
         )
-        self._larger_types: dict[tuple[int, Mask], Mask] = {}
+        self._larger_types: list[dict[int, Mask]] = [{} for _ in templates]
         self._capacities: dict[tuple[int, Mask], tuple[Vector, Amounts] | None] = {}
         self._mean_pod_cpu = sum(item.count * item.scaled_need[0] for item in items) / max(
             1, sum(item.count for item in items)
@@ -236,25 +236,25 @@ class BinTypeFinder:
 
     def _list_undominated(self, number: int, state: NarrowedTemplate) -> Iterator[PricedInstanceType]:
         """Yield the types, the cheapest first, for which no cheaper type has as much of all resources."""
-        mask, cheaper_types = state.mask & self._type_masks[number], 0
+        mask, cheaper_types, larger_types = state.mask & self._type_masks[number], 0, self._larger_types[number]
         price_list = self._templates[number].type_index.get_price_list(state.requirements & self._offering_requirements)
         for priced in price_list.list_types(mask):
-            if not cheaper_types & self._find_larger_types(number, priced.bit):
+            type_number = priced.bit.bit_length() - 1
+            if type_number not in larger_types:
+                larger_types[type_number] = self._find_larger_types(number, priced.bit)
+            if not cheaper_types & larger_types[type_number]:
                 yield priced
             cheaper_types |= priced.bit
 
     def _find_larger_types(self, number: int, bit: Mask) -> Mask:
         """Return the types that hold as much as the type *bit*, or all items, with the same daemon overhead."""
-        key = (number, bit)
-        if key not in self._larger_types:
-            template = self._templates[number]
-            self._larger_types[key] = 0
-            for group in template.daemon_overheads:
-                if group.mask & bit:
-                    allocatable = template.type_index.allocatable[bit.bit_length() - 1]
-                    useful = tuple(map(min, allocatable, map(add, self._total_need, group.request_vector)))
-                    self._larger_types[key] = template.type_index.filter_fitting(group.mask, useful)
-        return self._larger_types[key]
+        template, larger_types = self._templates[number], 0
+        for group in template.daemon_overheads:
+            if group.mask & bit:
+                allocatable = template.type_index.allocatable[bit.bit_length() - 1]
+                useful = tuple(map(min, allocatable, map(add, self._total_need, group.request_vector)))
+                larger_types = template.type_index.filter_fitting(group.mask, useful)
+        return larger_types
 
     def _compute_capacity(self, number: int, bit: Mask) -> tuple[Vector, Amounts] | None:
         template = self._templates[number]

@@ -50,7 +50,7 @@ class Feasibility(msgspec.Struct, kw_only=True, eq=False):
         """Return whether node *number* can take such a pod, as far as the bit sets tell."""
         nodes, class_number = self.nodes, self.nodes.class_by_node[number]
         if (
-            class_number not in nodes.find_satisfying(stage.node_constraints)
+            not nodes.can_class_satisfy(class_number, stage.node_constraints)
             or nodes.find_too_full(stage.shape_number, pods.request_vector) >> number & 1
         ):
             return False

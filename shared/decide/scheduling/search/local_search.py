@@ -8,7 +8,7 @@ clusters where that is cheap.
 """
 
 import math
-from itertools import product
+from collections.abc import Iterator
 from typing import Final
 
 from shared.decide.scheduling.nodes.open_node_claim import OpenNodeClaim
@@ -21,13 +21,13 @@ from shared.model.core.resources import Vector
 
 MAX_PODS: Final = 500
 """Plans with more pods are not improved."""
-MAX_EFFORT_STEPS: Final = 3_000
+MAX_EFFORT_STEPS: Final = 2_100
 """Maximum number of steps without a saving: trial placements on nodes, and pods that are restored."""
-STEPS_PER_NODE: Final = 120
+STEPS_PER_NODE: Final = 150
 """The same for each node of the cheapest plan, if that is more."""
-STEPS_PER_SAVED_PERCENT: Final = 2_500
+STEPS_PER_SAVED_PERCENT: Final = 2_000
 """Number of further steps for each percent by which a plan became cheaper: more can be saved then."""
-MAX_EXTENDED_STEPS: Final = 12_000
+MAX_EXTENDED_STEPS: Final = 8_000
 """Maximum number of further steps in total."""
 STEPS_PER_TURN: Final = 250
 """Number of steps for one start until another may continue."""
@@ -44,10 +44,12 @@ MIN_SAVING_RATIO: Final = 1e-4
 MAX_FAILED_TRIALS_PER_NODE: Final = 12
 """The search ends after this number of failed trials per node."""
 MAX_NEIGHBORHOOD_NODES: Final = 3
-"""Number of nodes that trials of one neighborhood may remove."""
-CPU_CAP_LEVELS: Final = (0, 1, 2, 3)
-"""Caps of the milli cpu of new nodes: 0 means none, so all pods may go to one node; *n* means the *n*-th power of two
-below the milli cpu of the removed nodes' pods.
+"""Number of nodes of one neighborhood: trials remove the first of them alone, and with each other one."""
+CPU_CAP_LEVELS_BY_REMOVED_COUNT: Final = {1: (0, 1), 2: (0, 1, 2)}
+"""Caps of the milli cpu of new nodes, by the number of removed nodes.
+
+0 means none, so all pods may go to one node; *n* means the *n*-th power of two below the milli cpu of the removed
+nodes' pods. Removals of three nodes and lower caps save little for their number of steps.
 """
 
 
@@ -69,7 +71,7 @@ class LocalSearch:
         self._coin_flips = generate_coin_flips()
         self._cached_wastes: dict[tuple[NarrowedTemplate, Vector], float] = {}
         self._supply_by_state: dict[NarrowedTemplate, list[tuple[float, float]]] = {}
-        """Price of a unit of cpu and of memory of each possible instance type."""
+        """Prices of a unit of cpu and of memory of the possible instance types."""
 
     @property
     def expected_rank(self) -> tuple[bool, float]:
@@ -95,7 +97,7 @@ class LocalSearch:
             better_plan = self._search_neighborhood(nodes_by_waste, self._turn)
             self._turn += 1
             if better_plan is not None:
-                self.plan, self._failed_trials = better_plan, 0
+                self.plan, self._failed_trials, self._turn = better_plan, 0, 0
                 nodes_by_waste = self._sort_nodes_by_waste()
         cost = self.plan.compute_cost()
         self._last_saving = cost_before - cost if cost < cost_before else 0.0  # the cost of a plan can be infinite
@@ -107,9 +109,8 @@ class LocalSearch:
         nodes = self._choose_neighborhood(nodes_by_waste, turn)
         neighborhood: Neighborhood | None = None
         max_cost = math.inf if self._acceptance.is_small else self.plan.compute_cost() * (1 - MIN_SAVING_RATIO)
-        for removed_nodes, level in product(_list_removals(nodes), CPU_CAP_LEVELS):
-            max_cpu_milli = _compute_cpu_cap(removed_nodes, level)
-            trial = frozenset(node.number for node in removed_nodes), max_cpu_milli
+        for removed_nodes, max_cpu_milli in _list_trials(nodes):
+            trial = frozenset([node.number for node in removed_nodes]), max_cpu_milli
             self._failed_trials += 1
             if trial in self._tried_trials:
                 continue
@@ -137,14 +138,16 @@ class LocalSearch:
         if key not in self._cached_wastes:
             if node.state not in self._supply_by_state:
                 priced_types = type_index.sort_by_price(node.state.requirements, node.state.mask)
-                self._supply_by_state[node.state] = [
-                    (price / allocatable[0], price / allocatable[1])
-                    for price, allocatable in (
-                        (priced.offering.price_usd_per_hour, type_index.allocatable[priced.bit.bit_length() - 1])
-                        for priced in priced_types
-                    )
-                    if allocatable[0] > 0 and allocatable[1] > 0
-                ]
+                self._supply_by_state[node.state] = _drop_dominated_prices(
+                    [
+                        (price / allocatable[0], price / allocatable[1])
+                        for price, allocatable in (
+                            (priced.offering.price_usd_per_hour, type_index.allocatable[priced.bit.bit_length() - 1])
+                            for priced in priced_types
+                        )
+                        if allocatable[0] > 0 and allocatable[1] > 0
+                    ]
+                )
             cpu, memory = node.used[:2]
             min_price = min(
                 [
@@ -159,8 +162,8 @@ class LocalSearch:
         return self._cached_wastes[key]
 
     def _choose_neighborhood(self, nodes_by_waste: list[OpenNodeClaim], turn: int) -> list[OpenNodeClaim]:
-        """Return the nodes that trials may remove: each node in turn, and other nodes, of its NodePool first."""
-        anchor = nodes_by_waste[turn % len(nodes_by_waste)]
+        """Return the nodes that trials may remove: a node by its turn, and other nodes, of its NodePool first."""
+        anchor = nodes_by_waste[choose_anchor(turn, len(nodes_by_waste))]
         same_pool_nodes = [node for node in nodes_by_waste if node is not anchor and node.template is anchor.template]
         other_pool_nodes = [node for node in nodes_by_waste if node.template is not anchor.template]
         return self._draw(anchor, [*same_pool_nodes, *other_pool_nodes], MAX_NEIGHBORHOOD_NODES)
@@ -176,11 +179,34 @@ class LocalSearch:
         return chosen_nodes
 
 
-def _list_removals(nodes: list[OpenNodeClaim]) -> list[list[OpenNodeClaim]]:
-    """Return the sets of nodes that trials remove: the first of *nodes* alone, with each other one, and all."""
+def _drop_dominated_prices(prices: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the pairs of *prices* for which no other pair is as low in both."""
+    undominated_prices: list[tuple[float, float]] = []
+    for cpu_price, memory_price in sorted(prices):
+        if not undominated_prices or memory_price < undominated_prices[-1][1]:
+            undominated_prices.append((cpu_price, memory_price))
+    return undominated_prices
+
+
+def choose_anchor(turn: int, node_count: int) -> int:
+    """Return the position, among the nodes by waste, of the node that all trials of a turn remove.
+
+    Every second turn goes through all nodes, the other turns only through the half with the most waste: these nodes
+    save most.
+    """
+    candidate_count = node_count if turn % 2 else (node_count + 1) // 2
+    return turn // 2 % candidate_count
+
+
+def _list_trials(nodes: list[OpenNodeClaim]) -> Iterator[tuple[list[OpenNodeClaim], int | None]]:
+    """Yield the nodes that a trial removes, and the maximum milli cpu of new nodes.
+
+    Trials remove the first of *nodes* alone, and with each other one.
+    """
     first, *other_nodes = nodes
-    pairs = [[first, other] for other in other_nodes]
-    return [[first], *pairs, nodes] if len(other_nodes) > 1 else [[first], *pairs]
+    for removed_nodes in [[first], *([first, other] for other in other_nodes)]:
+        for level in CPU_CAP_LEVELS_BY_REMOVED_COUNT[len(removed_nodes)]:
+            yield removed_nodes, _compute_cpu_cap(removed_nodes, level)
 
 
 def _compute_cpu_cap(removed_nodes: list[OpenNodeClaim], level: int) -> int | None:

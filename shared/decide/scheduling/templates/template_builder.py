@@ -7,8 +7,8 @@ from typing import Final
 from shared.decide.scheduling.instance_types.instance_type_index import (
     OFFERING_KEYS,
     InstanceTypeIndex,
-    get_offering_kind,
 )
+from shared.decide.scheduling.instance_types.offering_prices import get_offering_kind
 from shared.decide.scheduling.templates.daemon_overhead import group_daemon_overhead
 from shared.decide.scheduling.templates.min_values import has_min_values
 from shared.decide.scheduling.templates.node_claim_template import (

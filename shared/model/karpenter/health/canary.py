@@ -18,7 +18,6 @@ from typing import Final
 
 import msgspec
 
-from shared.model.core.formatting import format_count
 from shared.model.core.labels import (
     CANARY,
     CANARY_APPROVED,
@@ -30,7 +29,7 @@ from shared.model.core.labels import (
     NODECLASS_HASH_VERSION_VALUE,
 )
 from shared.model.core.metadata import Pairs
-from shared.model.core.units import format_duration, format_instant, parse_duration
+from shared.model.core.units import parse_duration
 from shared.model.karpenter.node_claim import NodeClaim
 from shared.model.karpenter.node_class import EC2NodeClass, ResolvedImage
 
@@ -215,21 +214,6 @@ def with_trial_images(node_class: EC2NodeClass, trials: Iterable[CanaryTrial]) -
 def is_identity(text: str) -> bool:
     """Return whether *text* is the id of an image or the hash of a launch configuration."""
     return _IDENTITY_PATTERN.fullmatch(text) is not None
-
-
-def describe_trial(trial: CanaryTrial, settings: CanarySettings) -> str:
-    """Return the state of a trial as a sentence."""
-    subject = f"image {trial.identity}" if trial.image is not None else f"launch configuration {trial.identity}"
-    if trial.started_at is None:
-        until = format_instant(trial.known_since + settings.minimum_age)
-        return f"{subject} waits for its minimum age of {format_duration(settings.minimum_age)} until {until}"
-    if trial.is_unused:
-        return f"canary of {subject}: no node of this EC2NodeClass uses it, or the image that it replaces"
-    running = len(set(trial.running) - set(trial.passed))
-    return (
-        f"canary of {subject}: {len(trial.passed)} of {format_count(settings.node_count, 'node')} passed, "
-        f"{running} running, {len(trial.starting)} starting; soak time {format_duration(settings.soak_time)}"
-    )
 
 
 @lru_cache(maxsize=256)

@@ -34,8 +34,10 @@ from tests.support.cli.doctor_facts import (
     make_facts,
     make_facts_with_stack,
     make_function_facts,
+    make_node_class,
     make_node_pool,
 )
+from tests.support.failing_launches import with_failed_launches
 
 DEAF = ReadFailure(reason="Unreachable: nobody")
 FAILED = "the last 3 replacements failed (none was to be had): disruption resumes after an hour"
@@ -74,6 +76,15 @@ def test_invalid_pause_annotation_fails_the_check() -> None:
     )
     assert (first.level, second.level) == ("fail", "warn")
     assert "'Drfited'" in first.message
+
+
+def test_pause_after_failed_launches_is_reported_with_its_end() -> None:
+    node_class = with_failed_launches(make_node_class(), NOW - timedelta(minutes=10))
+    [result] = list_results(make_facts({"node_classes": (node_class,)}), "pauses")
+    assert result.level == "warn"
+    assert "NodePool default: launches" in result.message
+    assert "the last 3 nodes of EC2NodeClass default did not register" in result.message
+    assert result.fix.startswith("`kubectl annotate ec2nodeclass default joiner.dev/launch-failures-` ends the pause")
 
 
 def make_notice(pool: str, message: str, minutes: int = 3) -> NodePoolEvent:

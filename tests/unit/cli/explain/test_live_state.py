@@ -5,12 +5,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cli.explain.kinds import ExplainKind
 from cli.main import main
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import LAUNCHES_PAUSED
+from shared.model.core.metadata import ObjectMeta, build_pairs
+from shared.model.karpenter.node_class import EC2NodeClass
 from shared.take.manifests.snapshot_from_manifests import build_snapshot_from_documents
 from sim.time.virtual_clock import DEFAULT_START_TIME
+from tests.support.failing_launches import with_failed_launches
 from tests.unit.cli.explain.explained_journals import BOUGHT, LAUNCH_ENTRIES, build_journal_evidence, map_answers
 
 Out = pytest.CaptureFixture[str]
@@ -107,6 +112,23 @@ def build_live_snapshot() -> ClusterSnapshot:
 )
 def test_current_state_is_read_from_a_live_cluster(kind: ExplainKind, name: str, expected: tuple[str, ...]) -> None:
     assert map_answers(build_journal_evidence(live=build_live_snapshot()), kind, name)["current state"] == expected
+
+
+def test_pause_by_joiner_and_pause_by_a_user_have_different_texts() -> None:
+    snapshot = build_live_snapshot()
+    at = snapshot.taken_at - timedelta(minutes=10)
+    failing_class = with_failed_launches(EC2NodeClass(meta=ObjectMeta(name="default")), at)
+    paused_pools = tuple(
+        replace(pool, meta=replace(pool.meta, annotations=build_pairs({LAUNCHES_PAUSED: "true by anna"})))
+        for pool in snapshot.node_pools
+    )
+    snapshot = replace(snapshot, node_classes=(failing_class,), node_pools=paused_pools)
+    answers = map_answers(build_journal_evidence(live=snapshot), "nodepool", "default")["current state"]
+    assert answers[1] == "a user paused launches, by anna"
+    assert answers[2].startswith(
+        "Joiner paused launches 1m ago: the last 3 nodes of EC2NodeClass default did not register; one node is "
+        "launched as a test at 2026-11-21T09:"
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,30 +4,30 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any, Final
 
+import msgspec
 import pytest
 import yaml
 
 import cli.hub.session
+from cli.cluster.fixes import SIGN_IN_HINT
 from cli.hub.cluster_buckets import FolderBucket, TurnTakingBucket, open_cluster_bucket
-from cli.hub.cluster_summary import read_cluster_summary
 from cli.hub.hub_file import HubCluster, read_hub_file
 from cli.hub.session import read_hub
 from cli.main import main
-from cli.terminal.errors import InputError
 from shared.aws import clients as aws_clients
 from shared.aws.clients import TemporaryCredentials
-from shared.errors import Forbidden, Invalid
+from shared.errors import Fault, Forbidden, Invalid, NotFound, Throttled, Unreachable
 from shared.ports.storage import Bucket
+from shared.report.costs.cost_ledger import CostLedger
 from sim.world.memory_ports import MemoryBucket
+from tests.unit.cli.hub.hub_buckets import AT, EXAMPLE, WritableFolder, put_newest_record
 
-EXAMPLE: Final = Path(__file__).parents[4] / "examples/journal"
 NOW: Final = "2026-11-21T09:09:00Z"
-AT: Final = datetime(2026, 11, 21, 9, 9, tzinfo=UTC)
 ROLE: Final = "arn:aws:iam::444455556666:role/joiner-hub"
 Out = pytest.CaptureFixture[str]
 
@@ -36,13 +36,6 @@ def write_hub(tmp_path: Path, *clusters: dict[str, Any]) -> str:
     path = tmp_path / "hub.yaml"
     path.write_text(yaml.safe_dump({"clusters": list(clusters)}))
     return str(path)
-
-
-def make_memory_bucket() -> MemoryBucket:
-    bucket, copy = MemoryBucket(), FolderBucket(EXAMPLE)
-    for key in copy.list_keys(""):
-        bucket.put(key, copy.get(key))
-    return bucket
 
 
 def run_json(capsys: Out, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
@@ -61,17 +54,20 @@ def test_cluster_that_cannot_be_read_is_a_row_and_does_not_stop_the_others(tmp_p
     status, clusters = run_json(capsys, file)
     assert status == 1
     assert [cluster["name"] for cluster in clusters] == ["a", "gone", "b"]
-    assert clusters[0] == clusters[2] | {"name": "a"}
+    assert clusters[0] == clusters[2] | {"name": "a", "nextSteps": clusters[0]["nextSteps"]}
     assert clusters[1] == {
+        "remarks": [],
+        "nextSteps": [{"purpose": "list the copied journal", "command": f"ls {tmp_path / 'nothing'}/journal"}],
         "name": "gone",
         "error": f"{tmp_path / 'nothing'}: folder not found: check folder; a relative path is relative to the hub file",
     }
     assert main(["hub", file, "--now", NOW, "--wide"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].startswith("gone  could not be read: ")
-    assert lines[-1] == (
-        "2 clusters: 2 nodes, $0.1092/h, $0.18 today, $0.18 this month; without 1 cluster that could not be read"
-    )
+    assert lines[5:] == [
+        "2 of 3 clusters: 2 nodes, $0.1092/h, $0.18 today, $0.18 this month, 4 pending pods, 0 drifted nodes",
+        "not in the totals, because they could not be read: gone",
+    ]
 
 
 def test_clusters_that_can_all_be_read_exit_with_zero(tmp_path: Path, capsys: Out) -> None:
@@ -85,23 +81,8 @@ def test_clusters_that_can_all_be_read_exit_with_zero(tmp_path: Path, capsys: Ou
 def test_cluster_without_a_recent_entry_is_reported_as_silent(tmp_path: Path, capsys: Out) -> None:
     file = write_hub(tmp_path, {"name": "a", "folder": str(EXAMPLE)})
     assert main(["hub", file, "--now", "2026-11-21T11:09:00Z"]) == 0
-    assert "a: no journal entry for 2h1m: run `joiner doctor` for this cluster" in capsys.readouterr().out
-
-
-def test_month_contains_the_reports_of_past_days() -> None:
-    bucket = make_memory_bucket()
-    report = {"day": "2026-11-20", "cluster": "demo", "usd": 2.5, "nodeHours": 1, "savedBySpotUsd": 0, "idleUsd": 0}
-    times = {"since": "2026-11-20T00:00:00Z", "until": "2026-11-21T00:00:00Z"}
-    bucket.put("costs/2026-11-20.json", json.dumps(report | times).encode())
-    costs = read_cluster_summary(bucket, AT, is_copy=False).costs
-    assert costs is not None
-    assert (round(costs.today_usd, 2), round(costs.usd, 2)) == (0.09, 2.59)
-
-
-def test_pods_are_not_pending_if_provision_has_not_planned_for_them_lately() -> None:
-    bucket = make_memory_bucket()
-    assert read_cluster_summary(bucket, AT, is_copy=False).pending_pods == 2
-    assert read_cluster_summary(bucket, AT + timedelta(minutes=3), is_copy=False).pending_pods == 0
+    expected = "a: no journal entry for 2h1m, the values are older: run `joiner doctor` for this cluster"
+    assert expected in capsys.readouterr().out
 
 
 def test_unreadable_decision_record_is_named_and_older_values_are_shown(tmp_path: Path, capsys: Out) -> None:
@@ -113,19 +94,6 @@ def test_unreadable_decision_record_is_named_and_older_values_are_shown(tmp_path
     assert (cluster["nodePools"], cluster["pauses"], cluster["driftedNodes"]) == (None, None, None)
     assert cluster["nodes"] is not None
     assert "joiner hub: a: snapshot/" in captured.err
-
-
-def test_damaged_journal_entry_does_not_stop_the_others() -> None:
-    bucket = make_memory_bucket()
-    bucket.put("journal/disrupt/2026/11/21/090859-x.json", b"{")
-    summary = read_cluster_summary(bucket, AT, is_copy=False)
-    assert summary.nodes == 1
-    assert [message.partition(":")[0] for message in summary.messages] == ["journal/disrupt/2026/11/21/090859-x.json"]
-
-
-def test_bucket_without_recent_entries_is_an_error_with_a_fix() -> None:
-    with pytest.raises(InputError, match="no journal entries of the last 2 days: check the name, and run `joiner do"):
-        read_cluster_summary(make_memory_bucket(), AT + timedelta(days=3), is_copy=False)
 
 
 def test_clusters_are_read_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +132,65 @@ def test_refused_role_is_an_error_with_the_fields_to_check(monkeypatch: pytest.M
     )
 
 
+@pytest.mark.parametrize(
+    ("fault", "cluster", "fix"),
+    [
+        (Forbidden("s3:GetObject: ExpiredToken"), {}, SIGN_IN_HINT),
+        (Forbidden("s3:GetObject x: AccessDenied"), {}, "check the permissions of your identity (`aws sts get-caller-"),
+        (Forbidden("s3:GetObject x: AccessDenied"), {"role": ROLE}, f"check the permissions of {ROLE} on the bucket"),
+        (NotFound("s3:ListObjectsV2: NoSuchBucket"), {}, "check bucket and region: the bucket's name is the stack"),
+        (Unreachable("s3: timeout"), {}, "check region and the network"),
+        (Throttled("s3: SlowDown"), {}, "try again in a minute"),
+        (Invalid("s3: odd"), {}, ""),
+    ],
+)
+def test_fault_of_a_cluster_is_shown_with_its_fix(
+    monkeypatch: pytest.MonkeyPatch, fault: Fault, cluster: dict[str, str], fix: str
+) -> None:
+    @contextmanager
+    def refuse_bucket(_: HubCluster) -> Iterator[Bucket]:
+        raise fault
+        yield
+
+    monkeypatch.setattr(cli.hub.session, "open_cluster_bucket", refuse_bucket)
+    [row] = read_hub([HubCluster(name="a", bucket="bucket", region="us-east-1", **cluster)], AT).rows
+    assert row.error.startswith(f"{fault}{f': {fix}' if fix else ''}")
+
+
+def test_hub_without_a_readable_cluster_has_no_table(tmp_path: Path, capsys: Out) -> None:
+    assert main(["hub", write_hub(tmp_path, {"name": "gone", "folder": "nothing"}), "--now", NOW, "--wide"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("gone  could not be read: ")
+    assert lines[2].startswith("0 of 1 cluster: ? nodes, ?, ? today, ? this month, ? pending pods, ? drifted nodes")
+
+
+def test_late_costs_and_pauses_are_named_below_the_totals(tmp_path: Path, capsys: Out) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "a")
+    ledger = CostLedger(since=AT - timedelta(hours=9), until=AT.replace(hour=2, minute=0))
+    (tmp_path / "a/costs/today.json").write_bytes(msgspec.json.encode(ledger))
+    put_newest_record(WritableFolder(tmp_path / "a"), pause_everything)
+    assert main(["hub", write_hub(tmp_path, {"name": "a", "folder": "a"}), "--now", NOW, "--wide"]) == 0
+    text = capsys.readouterr().out
+    assert "a: costs only until 2026-11-21T02:00:00Z\n" in text
+    assert "a: paused: " in text
+    assert "a: paused: NodePool default: " in text
+
+
+def pause_everything(record: dict[str, Any]) -> None:
+    """Set `mode: plan`, and pause the disruption of the NodePool."""
+    record["given"]["settings"]["mode"] = "plan"
+    annotations = record["cluster"]["node_pools"][0]["meta"].setdefault("annotations", [])
+    annotations.append(["joiner.dev/disruption-paused", "true by anna because audit"])
+
+
+def test_part_of_a_folder_that_cannot_be_read_is_unreachable(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    with pytest.raises(NotFound, match="file not found"):
+        FolderBucket(tmp_path).get("missing.json")
+    with pytest.raises(Unreachable, match="Is a directory"):
+        FolderBucket(tmp_path).get("journal")
+
+
 def test_nothing_can_be_written(tmp_path: Path) -> None:
     from threading import Lock  # noqa: PLC0415 - only here
 
@@ -186,7 +213,7 @@ VALID: Final = {"name": "a", "bucket": "bucket-a", "region": "us-east-1"}
         ([VALID, VALID], "cluster a: name: used twice: write a unique name"),
         (
             [VALID | {"rolle": ROLE}],
-            "cluster a: rolle: unknown field: use name, bucket, folder, region, role, external-id",
+            "cluster a: rolle: unknown field: use name, bucket, folder, region, role, external-id, context",
         ),
         ([VALID | {"external-id": 12}], "cluster a: external-id: 12 is not text: write it in quotes"),
         ([{"name": "a"}], "cluster a: bucket, folder: both are missing: write the bucket"),
@@ -212,10 +239,29 @@ def test_error_in_the_hub_file_names_cluster_field_and_fix(
     assert f"joiner hub: {file}: {message}" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("clusters: [", ":2: not YAML: "),
+        ("clusters: []\n---\nclusters: []\n", ": 2 documents: write one document with `clusters:`"),
+        ("clusters: [a]\nrole: x\n", ": role: unknown field: remove it"),
+        (f"clusters: {['a'] * 501}", ": clusters: 501 clusters: use several files with at most 500"),
+    ],
+)
+def test_file_that_is_no_hub_file_is_an_error_with_the_fix(
+    tmp_path: Path, capsys: Out, text: str, message: str
+) -> None:
+    file = tmp_path / "hub.yaml"
+    file.write_text(text)
+    assert main(["hub", str(file)]) == 1
+    assert f"joiner hub: {file}{message}" in capsys.readouterr().err
+
+
 def test_hub_file_is_read_with_all_fields(tmp_path: Path) -> None:
-    file = write_hub(tmp_path, VALID | {"role": ROLE, "external-id": "x1"}, {"name": "b", "folder": "copy"})
+    fields = {"role": ROLE, "external-id": "x1", "context": "prod"}
+    file = write_hub(tmp_path, VALID | fields, {"name": "b", "folder": "copy"})
     assert read_hub_file(file) == (
-        HubCluster(name="a", bucket="bucket-a", region="us-east-1", role=ROLE, external_id="x1"),
+        HubCluster(name="a", bucket="bucket-a", region="us-east-1", role=ROLE, external_id="x1", context="prod"),
         HubCluster(name="b", folder=str(tmp_path / "copy")),
     )
 

@@ -14,9 +14,9 @@ from cli.main import main
 from cli.metrics.command import parse_address
 from cli.metrics.exposition import Exposition, RefreshedExposition
 from cli.metrics.server import MetricsServer
-from cli.status.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from cli.status.prometheus.text_format import render_metrics
 from cli.terminal.errors import InputError
+from shared.decide.prometheus.metric_table import METRIC_BY_NAME, METRIC_TYPE, METRICS
 from shared.model.karpenter.money_limit import MoneyPolicy
 from shared.state.cluster_state import ClusterState
 from tests.support.catalogues import attach_claim, make_cluster_snapshot, make_instance_type, make_node, make_pod
@@ -71,7 +71,7 @@ def scrape(server: MetricsServer, path: str = "/metrics", **headers: str) -> tup
 
 def test_table_is_sorted_and_has_valid_names() -> None:
     assert [metric.name for metric in METRICS] == sorted(METRIC_BY_NAME)
-    assert all(metric.name.startswith(("joiner_", "karpenter_")) for metric in METRICS)
+    assert all(metric.name.startswith(("joiner_", "karpenter_", "operator_")) for metric in METRICS)
     assert all(list(metric.labels) == sorted(metric.labels) for metric in METRICS)
 
 
@@ -90,7 +90,8 @@ def test_printed_metrics_are_parsed_and_match_the_table(capsys: Out) -> None:
 def test_every_metric_of_the_table_is_rendered() -> None:
     managed_node, node_claim = attach_claim(make_node("one"))
     kind = make_instance_type("m.04", 4, 16, zones=("a",), price=0.25)
-    snapshot = make_cluster_snapshot(types=(kind,), nodes=(managed_node,), node_claims=(node_claim,))
+    pod = make_pod("web")
+    snapshot = make_cluster_snapshot(pod, types=(kind,), nodes=(managed_node,), node_claims=(node_claim,))
     text = render_metrics(ClusterState(snapshot), MoneyPolicy(cluster_limit=4_000_000))
     rendered = {family.name for family in text_string_to_metric_families(text)}
     assert set(METRIC_BY_NAME) - rendered == {"joiner_catalog_age_seconds", "joiner_snapshot_age_seconds"}

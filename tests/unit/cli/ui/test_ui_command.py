@@ -95,7 +95,7 @@ def test_default_port_in_use_is_replaced_by_a_free_one(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
-        monkeypatch.setattr("cli.ui.server.fleet_server.DEFAULT_PORT", port)
+        monkeypatch.setattr("cli.ui.server.page_server.DEFAULT_PORT", port)
         assert main(["ui", *JOURNAL]) == 0
         assert f":{port}/" not in capsys.readouterr().out
         assert main(["ui", *JOURNAL, "--port", str(port)]) == 1

@@ -1,9 +1,11 @@
 """Tests of the monthly bill: the arithmetic on given counts, and one short measurement."""
 
+import re
 from collections import Counter
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.model.core.units import HOURS_PER_MONTH
@@ -141,6 +143,15 @@ def test_events_cost_as_many_as_their_requests_can_have(template: dict[str, Any]
     assert "EventBridge events" not in {bill_line.item for bill_line in build_bill(template, make_usage())}
 
 
+def test_samples_for_prometheus_have_a_price(template: dict[str, Any]) -> None:
+    usage = msgspec.structs.replace(make_usage(), written_samples=600)
+    samples = 600 * list_prices.SECONDS_PER_MONTH / 3600
+    line = get_bill_line(template, "Managed Prometheus", usage)
+    assert line.usd == pytest.approx(samples * 0.09e-6)
+    assert line.quantity == "438,000 samples"
+    assert "Managed Prometheus" not in {bill_line.item for bill_line in build_bill(template, make_usage())}
+
+
 def test_usage_of_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
     messages: list[str] = []
     usage = measure_usage(template, 2, timedelta(minutes=20), messages.append)
@@ -151,6 +162,19 @@ def test_usage_of_a_small_cluster_is_measured(template: dict[str, Any]) -> None:
     assert usage.stored_bytes["journal/"] > 0
     assert usage.metrics == 0  # nothing needs an alarm
     assert messages
+
+
+def test_command_bills_samples_only_with_the_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    url = "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-0a1b2c3d/api/v1/remote_write"
+    arguments = ["--nodes", "1", "--reaction", "tick", "--minutes", "10"]
+    assert main([*arguments, "--set", f"remote-write-url={url}"]) == 0
+    assert re.search(r"Managed Prometheus +[0-9,]+ samples", capsys.readouterr().out)
+
+
+def test_setting_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--set", "event-bus"])
+    assert "'event-bus': must be NAME=VALUE" in capsys.readouterr().err
 
 
 def test_command_prints_a_bill_for_each_cluster_size(capsys: pytest.CaptureFixture[str]) -> None:

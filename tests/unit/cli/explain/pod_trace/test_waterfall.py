@@ -19,7 +19,7 @@ STEP               AT (UTC)         TOOK  FROM
 pod created        08:00:00           0s  Pod        ▏
 unschedulable      08:00:05           5s  journal    ███
 planned            08:00:05           0s  journal       ▏
-  new m5.large or like it
+  new node, cheapest instance type m5.large
 NodeClaim created  08:00:06           1s  NodeClaim     █
 CreateFleet        08:00:05           0s  journal       ▏
   1 x spot

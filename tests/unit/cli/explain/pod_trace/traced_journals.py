@@ -42,7 +42,7 @@ TRACED_ENTRIES = (
         make_launch("c1"),
         *make_launched_patches(),
         make_condition_patch("c1", Launched=7),
-        notes=tuple(make_note("Pod", pod, "nodeclaim/c1", "new m5.large or like it") for pod in PODS),
+        notes=tuple(make_note("Pod", pod, "nodeclaim/c1", "new node, cheapest instance type m5.large") for pod in PODS),
     ),
     make_entry(40 / 60, JOINS, TAGGED, make_condition_patch("c1", Launched=7, Registered=40), function="lifecycle"),
     make_entry(50 / 60, make_condition_patch("c1", Launched=7, Registered=40, Initialized=50), function="lifecycle"),

@@ -35,16 +35,20 @@ def test_prometheus_output_uses_karpenter_metric_names() -> None:
     snapshot = make_cluster_snapshot(
         make_pod("waits"), types=(kind,), nodes=(managed_node,), node_claims=(node_claim,), node_pools=(node_pool,)
     )
-    metric_lines = render_metrics(ClusterState(snapshot)).splitlines()
-    assert [line for line in metric_lines if not line.startswith(("#", "karpenter_nodes_"))] == [
+    metric_lines = render_metrics(ClusterState(snapshot), detail="summary").splitlines()
+    assert [line for line in metric_lines if not line.startswith("#")] == [
         "joiner_invalid_objects 0",
         'joiner_nodes{capacity_type="on-demand",instance_type="m.04",nodepool="default"} 1',
         "joiner_pods_pending 1",
         'joiner_usd_per_hour{capacity_type="on-demand",instance_type="m.04",nodepool="default"} 0.25',
         "karpenter_cluster_state_node_count 1",
-        'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="Drifted"} inf',
-        'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="Empty"} 1',
-        'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="Underutilized"} inf',
+        'karpenter_cluster_utilization_percent{resource_type="cpu"} 0',
+        'karpenter_cluster_utilization_percent{resource_type="memory"} 0',
+        'karpenter_cluster_utilization_percent{resource_type="pods"} 0',
+        'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="drifted"} inf',
+        'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="empty"} 1',
+        'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="underutilized"} inf',
+        'karpenter_nodepools_cost_total{nodepool="default"} 0.25',
         'karpenter_nodepools_limit{nodepool="default",resource_type="cpu"} 16',
         'karpenter_nodepools_limit{nodepool="default",resource_type="memory"} 1073741824',
         'karpenter_nodepools_usage{nodepool="default",resource_type="cpu"} 4',

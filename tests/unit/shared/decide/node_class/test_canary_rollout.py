@@ -14,6 +14,7 @@ from shared.model.core.labels import (
     CANARY,
     CANARY_APPROVED,
     CANARY_REJECTED,
+    CANARY_STATE,
     IMAGE_MINIMUM_AGE,
     NODECLASS_HASH,
     NODECLASS_HASH_VERSION,
@@ -23,7 +24,13 @@ from shared.model.core.labels import (
 from shared.model.core.metadata import Condition, ObjectMeta, OwnerReference, build_pairs
 from shared.model.decisions.action import PatchMetadata, PublishEvent
 from shared.model.ec2.account import SelectorTerm
-from shared.model.karpenter.health.canary import CanaryState, CanaryTrial, is_configuration_held, parse_canary_state
+from shared.model.karpenter.health.canary import (
+    CanaryState,
+    CanaryTrial,
+    encode_canary_state,
+    is_configuration_held,
+    parse_canary_state,
+)
 from shared.model.karpenter.node_class import EC2NodeClass, ResolvedImage
 from shared.model.kubernetes.pod import Pod
 from tests.support.catalogues import NOW, make_node_class, make_node_pool, make_pod
@@ -56,6 +63,10 @@ def make_class(spec_hash: str = "a" * 32, **annotations: str) -> EC2NodeClass:
 def with_annotation(node_class: EC2NodeClass, key: str, text: str) -> EC2NodeClass:
     annotations = build_pairs(dict(node_class.meta.annotations) | {key: text})
     return replace(node_class, meta=replace(node_class.meta, annotations=annotations))
+
+
+def with_canary_state(node_class: EC2NodeClass, state: CanaryState) -> EC2NodeClass:
+    return with_annotation(node_class, CANARY_STATE, encode_canary_state(state))
 
 
 def make_machine(
@@ -334,7 +345,30 @@ def test_trial_of_an_image_that_no_node_uses_does_not_show_as_running() -> None:
     step = advance(start_trial(make_class(canary=ONE_NODE)))
     status, _, message = describe_condition(step.node_class)
     assert status == "True"
-    assert "no node of this EC2NodeClass uses it" in message
+    assert message == "image ami-new: not tested, no node of this EC2NodeClass has this type of image"
+
+
+def test_images_that_wait_until_the_same_time_are_named_together() -> None:
+    def describe(*identities: str) -> str:
+        trials = (CanaryTrial(identity=identity, known_since=NOW) for identity in identities)
+        node_class = make_class(canary=ONE_NODE, minimum_age="72h")
+        return describe_condition(with_canary_state(node_class, CanaryState(trials=tuple(trials))))[2]
+
+    assert describe("ami-1").startswith("image ami-1 waits for its minimum age of 72h until ")
+    assert describe("ami-1", "ami-2", "ami-3").startswith(
+        "images ami-1, ami-2 and 1 more wait for their minimum age of 72h until "
+    )
+
+
+def test_condition_names_the_running_canary_next_to_a_rejection() -> None:
+    machine = make_machine("a", age=timedelta(minutes=30))
+    rejected = advance(start_trial(make_class(canary=ONE_NODE)), make_unready(machine)).node_class
+    trial = CanaryTrial(identity="b" * 32, known_since=NOW, started_at=NOW, running=("c/u",))
+    state = replace(parse_canary_state(rejected), configuration_trial=trial)
+    status, reason, message = describe_condition(with_canary_state(rejected, state))
+    assert (status, reason) == ("False", "CanaryRejected")
+    assert message.startswith("image ami-new is rejected: node a is not Ready: KubeletNotReady; ")
+    assert "; to override: joiner nodeclass approve ami-new; canary of launch configuration bbbb" in message
 
 
 def change_configuration(node_class: EC2NodeClass) -> EC2NodeClass:

@@ -19,7 +19,8 @@ from shared.model.kubernetes.workloads import Namespace
 from shared.state.pauses import find_launch_pause_message, list_active_pauses
 from shared.wire.decode.core import parse_namespace
 from shared.wire.schema import core as wire
-from tests.support.lifecycle_cases import NOW, POOL, replace_fields
+from tests.support.failing_launches import with_failed_launches
+from tests.support.lifecycle_cases import NODE_CLASS, NOW, POOL, replace_fields
 
 SOON = format_instant(NOW + timedelta(hours=1))
 LATE = format_instant(NOW)
@@ -164,3 +165,24 @@ def test_pause_description_contains_author_times_and_reason() -> None:
     hold = Pause(reasons=("Empty",), until=NOW, author="anna", since=NOW, because="Black Friday")
     assert hold.describe() == f"by anna since {LATE} until {LATE}: Black Friday"
     assert Pause(reasons=("Empty",)).describe() == ""
+
+
+def test_pause_after_failed_launches_names_the_class_and_how_to_resume() -> None:
+    other_pool = replace(POOL, meta=replace(POOL.meta, name="other"), node_class=replace(POOL.node_class, name="other"))
+    failing_class = with_failed_launches(NODE_CLASS, NOW - timedelta(minutes=10))
+    cluster = ClusterSnapshot(taken_at=NOW, node_pools=(POOL, other_pool), node_classes=(failing_class,))
+    [pause], problems = list_active_pauses(cluster)
+    assert (pause.pool, pause.is_intentional, problems) == (POOL.name, False, ())
+    assert pause.pause.because == pause.build_message()
+    assert pause.get_resume_command() == "`kubectl annotate ec2nodeclass default joiner.dev/launch-failures-`"
+    assert find_launch_pause_message(POOL, cluster) == f"launches are paused: {pause.build_message()}"
+    assert find_launch_pause_message(other_pool, cluster) == ""
+
+
+def test_pause_of_an_operator_counts_even_if_a_test_is_due() -> None:
+    failing_class = with_failed_launches(NODE_CLASS, NOW - timedelta(minutes=30))
+    cluster = ClusterSnapshot(taken_at=NOW, node_pools=(POOL,), node_classes=(failing_class,))
+    assert find_launch_pause_message(POOL, cluster) == ""
+    paused_pool = replace(POOL, meta=replace(POOL.meta, annotations=build_pairs({LAUNCHES_PAUSED: "true"})))
+    message = find_launch_pause_message(paused_pool, replace(cluster, node_pools=(paused_pool,)))
+    assert "is set by an operator" in message

@@ -9,11 +9,15 @@ from shared.decide.launch.fleets.fleet_result import BREAKER_OPEN_REASON
 from shared.decide.lifecycle.interruption.interruption import INTERRUPTION_EVENT_REASONS
 from shared.model.core.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ZONE
 from shared.model.decisions.action import PatchMetadata, PublishEvent
+from shared.model.karpenter.health.launch_failures import LAUNCHES_PAUSED_REASON
+from shared.model.karpenter.health.rejections import CANARY_REJECTED_REASON, describe_rejection
 from shared.report.event_bus.derive_events import BREAKER_VERDICT, INTERRUPTION_REASONS, derive_events
 from shared.report.event_bus.event_details import (
     MAX_MESSAGE_CHARS,
     EventDetail,
+    ImageRejected,
     LaunchBreakerOpened,
+    LaunchesPaused,
     LimitReached,
     NodeDisrupted,
     NodeInterrupted,
@@ -85,6 +89,44 @@ def test_interruption_names_the_node_claim_and_its_node() -> None:
         ("default-b", ""),
     ]
     assert len(events) == 2
+
+
+def make_class_result(reason: str, message: str) -> ActionResult:
+    event = PublishEvent(kind="EC2NodeClass", name="default", reason=reason, message=message, at=NOW)
+    return ActionResult(action=event, result="done")
+
+
+@pytest.mark.parametrize(
+    ("identity", "image", "launch_configuration"), [("ami-1", "ami-1", ""), ("0" * 32, "", "0" * 32)]
+)
+def test_rejection_names_the_image_or_the_launch_configuration(
+    identity: str, image: str, launch_configuration: str
+) -> None:
+    message = describe_rejection(identity, "NodeClaim a: its node is not Ready")
+    [event] = derive(make_entry(results=(make_class_result(CANARY_REJECTED_REASON, message),)))
+    assert isinstance(event, ImageRejected)
+    assert (event.node_class, event.image, event.launch_configuration) == ("default", image, launch_configuration)
+    assert event.message == message
+
+
+def test_pause_of_launches_is_one_event_an_hour_for_each_class() -> None:
+    entries = [
+        make_entry(results=(make_class_result(LAUNCHES_PAUSED_REASON, message),), at=NOW + timedelta(minutes=minutes))
+        for message, minutes in (("3 nodes", 0), ("4 nodes", 15), ("5 nodes", 40))
+    ]
+    events = [event for entry in entries for event in derive(entry) if isinstance(event, LaunchesPaused)]
+    assert [event.message for event in events] == ["3 nodes", "4 nodes", "5 nodes"]
+    assert (len({event.id for event in events}), len({event.key for event in events})) == (2, 1)
+
+
+def test_other_events_about_classes_and_node_pools_are_not_sent() -> None:
+    pool_event = PublishEvent(kind="NodePool", name="default", reason=LAUNCHES_PAUSED_REASON, message="x", at=NOW)
+    results = (
+        make_class_result("CanaryPassed", "image ami-1 is used for all nodes: 2 nodes passed"),
+        make_class_result("LaunchesResumed", "launches have resumed"),
+        ActionResult(action=pool_event, result="done"),
+    )
+    assert derive(make_entry(results=results)) == ()
 
 
 def test_reasons_are_those_of_the_decisions() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from shared.decide.scheduling.instance_types.price_list import PricedInstanceType, SortedTypePrices
 from shared.model.cloud_provider.instance_type import Offering
 
-PRICES = st.lists(st.integers(1, 12).map(lambda cents: cents / 100), min_size=0, max_size=20)
+PRICES = st.lists(st.integers(1, 12).map(lambda cents: cents / 100), min_size=0, max_size=80)
 
 
 def make_price_list(prices: list[float]) -> SortedTypePrices:
@@ -17,11 +17,11 @@ def make_price_list(prices: list[float]) -> SortedTypePrices:
             name=f"t{number:02d}",
             offering=Offering(zone="a", capacity_type="spot", price_usd_per_hour=price),
         )
-        for number, price in enumerate(prices)
+        for number, price in sorted(enumerate(prices), key=lambda pair: (pair[1], pair[0]))
     )
 
 
-@given(PRICES, st.integers(0, (1 << 20) - 1), st.sampled_from((1.0, 1.15, 3.0)), st.integers(1, 6))
+@given(PRICES, st.integers(0, (1 << 80) - 1), st.sampled_from((1.0, 1.15, 3.0)), st.integers(1, 40))
 def test_cheap_types_are_those_near_the_lowest_price_and_at_least_the_minimum_number(
     prices: list[float], mask: int, max_price_ratio: float, min_count: int
 ) -> None:

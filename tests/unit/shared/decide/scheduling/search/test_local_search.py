@@ -1,6 +1,6 @@
 """Local search makes small plans cheaper: it removes nodes and places their pods again."""
 
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from shared.decide.scheduling.optimization.large_neighborhood_search import gene
 from shared.decide.scheduling.optimization.packing_problem import PackingProblem
 from shared.decide.scheduling.optimization.solver import PackingSolution, solve_packing_problem
 from shared.decide.scheduling.search import local_search, plan_search
+from shared.decide.scheduling.search.neighborhood import Neighborhood
 from shared.model.core.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from shared.model.core.resources import build_resources
 from shared.model.core.selectors import build_label_selector
@@ -150,3 +151,36 @@ def test_optimizer_ignores_types_that_cost_more_than_a_larger_type(monkeypatch: 
     monkeypatch.setattr(plan_search, "solve_packing_problem", solve_and_record)
     solve(make_cluster_snapshot(make_pod("a", "1", "1Gi"), types=types))
     assert offered == [{"cheap-large"}]
+
+
+@pytest.mark.parametrize(("node_count", "anchors"), [(1, [0, 0, 0, 0]), (3, [0, 0, 1, 1, 0, 2, 1, 0])])
+def test_every_node_has_its_turn_and_the_wasteful_half_has_twice_as_many(node_count: int, anchors: list[int]) -> None:
+    assert [local_search.choose_anchor(turn, node_count) for turn in range(len(anchors))] == anchors
+
+
+def test_a_saving_starts_again_with_the_most_wasteful_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[int] = []
+    choose_anchor = local_search.choose_anchor
+
+    def record_turn(turn: int, node_count: int) -> int:
+        turns.append(turn)
+        return choose_anchor(turn, node_count)
+
+    monkeypatch.setattr(local_search, "choose_anchor", record_turn)
+    monkeypatch.setattr(local_search, "MAX_STARTS", 1)
+    solve(make_cluster_snapshot(*make_app_pods(APPS[1]), types=TYPES))
+    assert turns.count(0) > 1
+    assert all(turn in (0, turn_before + 1) for turn_before, turn in pairwise(turns))
+
+
+def test_a_neighborhood_tries_its_first_node_alone_and_with_each_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed_counts: set[int] = set()
+    run_trial = Neighborhood.run_trial
+
+    def record_trial(neighborhood: Any, removed_nodes: list[Any], *arguments: Any) -> Any:
+        removed_counts.add(len(removed_nodes))
+        return run_trial(neighborhood, removed_nodes, *arguments)
+
+    monkeypatch.setattr(Neighborhood, "run_trial", record_trial)
+    solve(make_cluster_snapshot(*make_app_pods(APPS[1]), types=TYPES))
+    assert removed_counts == {1, 2}

@@ -25,6 +25,12 @@ NODE_LABELS: Final = (
 )
 
 
+POD_LABELS: Final = (
+    *("arch", "capacity_type", "instance_type", "managed", "name", "namespace", "node", "nodepool"),
+    *("owner", "phase", "ready", "scheduled", "zone"),
+)
+
+
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """A metric family."""
 
@@ -74,12 +80,30 @@ METRICS: Final = (
         unit="USD/h",
         labels=("capacity_type", "instance_type", "nodepool"),
     ),
+    Metric(
+        name="karpenter_cloudprovider_instance_type_offering_price_estimate",
+        help_text="Price of the offering in US dollars per hour.",
+        unit="USD/h",
+        labels=("capacity_type", "instance_type", "zone"),
+    ),
     Metric(name="karpenter_cluster_state_node_count", help_text="Nodes and NodeClaims.", unit="number"),
+    Metric(
+        name="karpenter_cluster_utilization_percent",
+        help_text="Requested part of the allocatable resources of all nodes.",
+        unit="%",
+        labels=("resource_type",),
+    ),
     Metric(
         name="karpenter_nodepools_allowed_disruptions",
         help_text="Nodes that may be disrupted at the same time.",
         unit="number",
         labels=("nodepool", "reason"),
+    ),
+    Metric(
+        name="karpenter_nodepools_cost_total",
+        help_text="Price of the nodes of the NodePool in US dollars per hour.",
+        unit="USD/h",
+        labels=("nodepool",),
     ),
     Metric(
         name="karpenter_nodepools_limit",
@@ -100,10 +124,28 @@ METRICS: Final = (
         labels=NODE_LABELS,
     ),
     Metric(
+        name="karpenter_nodes_current_lifetime_seconds",
+        help_text="Age of each node.",
+        unit="seconds",
+        labels=tuple(label for label in NODE_LABELS if label != "resource_type"),
+    ),
+    Metric(
         name="karpenter_nodes_total_pod_requests",
         help_text="Requests of the pods on each node, with those of DaemonSets; cpu in cores.",
         unit=RESOURCE_UNIT,
         labels=NODE_LABELS,
+    ),
+    Metric(
+        name="karpenter_pods_state",
+        help_text="1 for each pod, with its state in labels; labels of the node are empty for a pod without a node.",
+        unit="number",
+        labels=POD_LABELS,
+    ),
+    Metric(
+        name="operator_nodeclaim_status_condition_count",
+        help_text="1 for each condition of each NodeClaim.",
+        unit="number",
+        labels=("name", "namespace", "reason", "status", "type"),
     ),
 )
 """Sorted by name."""

@@ -1,0 +1,1 @@
+"""The summary of one cluster, from what Joiner stored in its bucket."""

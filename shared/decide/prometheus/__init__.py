@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: their table, and their values for a cluster."""

@@ -1,0 +1,1 @@
+"""Values of metrics for Prometheus."""

@@ -1,0 +1,1 @@
+"""Metrics that are written to Prometheus by remote write."""
