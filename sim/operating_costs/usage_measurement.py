@@ -26,7 +26,7 @@ CHURN_INTERVAL: Final = timedelta(minutes=10)
 STARTUP_TIMEOUT: Final = timedelta(minutes=30)
 STARTUP_CHECK_INTERVAL: Final = timedelta(seconds=10)
 """Interval between checks whether all pods run: a check of ten thousand pods is slow."""
-CANARY_SOAK_TIME: Final = timedelta(hours=12)
+CANARY_SOAK_DURATION: Final = timedelta(hours=12)
 """Longer than a measurement: the canary runs all the time."""
 CHURN_RATIO: Final = 0.05
 """Part of the pods that is alternately removed and added."""
@@ -162,7 +162,7 @@ def _build_manifests(pods: int, *, has_canary: bool) -> list[dict[str, Any]]:
     pod_spec = {"containers": [manifests.build_container("750m", "1Gi")]}
     node_class = manifests.build_node_class(discovery="demo")
     if has_canary:
-        node_class["metadata"]["annotations"] = {CANARY: f"nodes=1 soak={format_duration(CANARY_SOAK_TIME)}"}
+        node_class["metadata"]["annotations"] = {CANARY: f"nodes=1 soak={format_duration(CANARY_SOAK_DURATION)}"}
     return [
         node_class,
         manifests.build_node_pool("default", template, disruption=disruption),
