@@ -2,7 +2,7 @@
 
 make cost                                   # 20, 100 and 1,000 nodes, every reaction
 make cost SET="event-bus=alerts"            # with a setting
-.venv/bin/python -m sim.operating_costs --nodes 100 --reaction watch -o json
+.venv/bin/python -m sim.operating_costs --nodes 100 --reaction watch --no-features -o json
 """
 
 import argparse
@@ -20,6 +20,7 @@ from sim.lambda_runtime.stack_template.synthesis import (
     synthesize_template,
 )
 from sim.operating_costs.bill import BillLine, build_bill, sum_usd
+from sim.operating_costs.feature_costs import format_feature_costs, measure_feature_costs
 from sim.operating_costs.usage_measurement import measure_usage
 
 CLUSTER_SIZES: Final = (20, 100, 1_000)
@@ -40,7 +41,7 @@ class MonthlyBill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the bills; return 1 if one exceeds its limit."""
+    """Print the bills, and what optional features add; return 1 if a bill exceeds its limit."""
     options = _build_parser().parse_args(arguments)
     bills: list[MonthlyBill] = []
     for nodes in options.nodes:
@@ -52,8 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bills.append(MonthlyBill(nodes=nodes, reaction=reaction, usd=sum_usd(bill_lines), lines=bill_lines))
             if options.output == "table":
                 sys.stdout.write(_format_table(bills[-1]))
+    duration = timedelta(minutes=options.minutes)
+    has_features = options.features and not options.set
+    feature_costs = measure_feature_costs(duration, _print_progress) if has_features else iter(())
     if options.output == "json":
-        sys.stdout.write(msgspec.json.encode(bills).decode() + "\n")
+        sys.stdout.write(msgspec.json.encode([*bills, *feature_costs]).decode() + "\n")
+    elif has_features:
+        sys.stdout.writelines(format_feature_costs(feature_costs))
     return int(
         any(
             monthly_bill.nodes == LIMITED_NODE_COUNT
@@ -75,6 +81,12 @@ def _build_parser() -> argparse.ArgumentParser:
         "--set", type=_parse_setting, nargs="+", default=[], metavar="NAME=VALUE", help="settings of the stack"
     )
     parser.add_argument("--minutes", type=int, default=60, help="of virtual time that are measured")
+    parser.add_argument(
+        "--features",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="also measure optional features, unless --set is used",
+    )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     return parser
 

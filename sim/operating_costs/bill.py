@@ -77,7 +77,7 @@ def _count_send_requests(usage: StackUsage) -> int:
 
 
 def _bill_storage(usage: StackUsage, monthly_factor: float) -> Iterator[BillLine]:
-    table, bucket = usage.count_calls("table"), usage.count_calls("bucket")
+    table, bucket = usage.count_calls("table") + usage.count_calls("group_table"), usage.count_calls("bucket")
     writes = round(monthly_factor * sum(times for method, times in table.items() if method in WRITE_METHODS))
     reads = round(monthly_factor * sum(times for method, times in table.items() if method not in WRITE_METHODS))
     usd = writes * list_prices.DYNAMODB_USD_PER_WRITE + reads * list_prices.DYNAMODB_USD_PER_READ

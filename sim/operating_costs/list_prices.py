@@ -53,6 +53,7 @@ LATENCY_BY_PORT: Final[Mapping[str, timedelta]] = MappingProxyType(
     {
         "kube": timedelta(milliseconds=10),
         "table": timedelta(milliseconds=6),
+        "group_table": timedelta(milliseconds=6),
         "bucket": timedelta(milliseconds=30),
         "mailbox": timedelta(milliseconds=10),
         "topic": timedelta(milliseconds=30),

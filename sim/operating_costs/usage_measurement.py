@@ -7,6 +7,8 @@ from datetime import timedelta
 from time import process_time
 from typing import Any, Final
 
+from shared.model.core.labels import CANARY
+from shared.model.core.units import format_duration
 from shared.ports.world import World
 from sim.fault_tap import PortCall
 from sim.lambda_runtime.invocation import Event, HandleFunction, HandlerResponse
@@ -24,6 +26,8 @@ CHURN_INTERVAL: Final = timedelta(minutes=10)
 STARTUP_TIMEOUT: Final = timedelta(minutes=30)
 STARTUP_CHECK_INTERVAL: Final = timedelta(seconds=10)
 """Interval between checks whether all pods run: a check of ten thousand pods is slow."""
+CANARY_SOAK_DURATION: Final = timedelta(hours=12)
+"""Longer than a measurement: the canary runs all the time."""
 CHURN_RATIO: Final = 0.05
 """Part of the pods that is alternately removed and added."""
 
@@ -103,17 +107,23 @@ class MeteredWorld(EmbeddedWorld):
 
 
 def measure_usage(
-    template: dict[str, Any], nodes: int, duration: timedelta, report_progress: Callable[[str], None]
+    template: dict[str, Any],
+    nodes: int,
+    duration: timedelta,
+    report_progress: Callable[[str], None],
+    *,
+    has_canary: bool = False,
 ) -> StackUsage:
     """Return what the stack of *template* uses in *duration* with *nodes* nodes of ten pods each.
 
     A twentieth of the pods is removed and added again every ten minutes; *report_progress* receives progress lines.
+    *has_canary*: AWS releases an image when the measurement starts, and a canary tests it.
     """
     world = MeteredWorld(template)
     world.cloud.types = {INSTANCE_TYPE: world.cloud.types[INSTANCE_TYPE]}
     world.cloud.offerings = tuple(offering for offering in world.cloud.offerings if offering[0] == INSTANCE_TYPE)
     pods = nodes * PODS_PER_NODE
-    world.apply(_build_manifests(pods))
+    world.apply(_build_manifests(pods, has_canary=has_canary))
     report_progress(f"{nodes} nodes: {pods} pods are started")
     end = world.clock.get_time() + STARTUP_TIMEOUT
     while _count_running(world) < pods:
@@ -122,6 +132,8 @@ def measure_usage(
         world.run(STARTUP_CHECK_INTERVAL)
     world.run(timedelta(minutes=10))
     world.reset_counters()
+    if has_canary:
+        world.cloud.release_amis()
     reduced_pods = round(pods * (1 - CHURN_RATIO))
     for number in range(round(duration / CHURN_INTERVAL)):
         report_progress(f"{nodes} nodes: {number * CHURN_INTERVAL} of {duration}")
@@ -144,12 +156,15 @@ def _list_metrics(line: str) -> list[tuple[str, ...]]:
     return metrics
 
 
-def _build_manifests(pods: int) -> list[dict[str, Any]]:
+def _build_manifests(pods: int, *, has_canary: bool) -> list[dict[str, Any]]:
     template = manifests.build_node_template({"karpenter.sh/capacity-type": ["spot"]})
     disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "1m"}
     pod_spec = {"containers": [manifests.build_container("750m", "1Gi")]}
+    node_class = manifests.build_node_class(discovery="demo")
+    if has_canary:
+        node_class["metadata"]["annotations"] = {CANARY: f"nodes=1 soak={format_duration(CANARY_SOAK_DURATION)}"}
     return [
-        manifests.build_node_class(discovery="demo"),
+        node_class,
         manifests.build_node_pool("default", template, disruption=disruption),
         manifests.build_workload("Deployment", "web", pod_spec, replicas=pods),
     ]

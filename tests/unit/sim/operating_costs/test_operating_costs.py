@@ -178,9 +178,11 @@ def test_setting_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_command_prints_a_bill_for_each_cluster_size(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--nodes", "1", "--reaction", "tick", "--minutes", "10"]) == 0
+    assert main(["--nodes", "1", "--reaction", "tick", "--minutes", "10", "--no-features"]) == 0
     output = capsys.readouterr()
     assert "1 nodes, 10 pods, reaction tick: $" in output.out
     assert "Lambda: disrupt" in output.out
-    assert main(["--nodes", "1", "--reaction", "tick", "--minutes", "10", "-o", "json"]) == 0
+    assert "optional features" not in output.out
+    arguments = ["--nodes", "1", "--reaction", "tick", "--minutes", "10", "--no-features", "-o", "json"]
+    assert main(arguments) == 0
     assert capsys.readouterr().out.startswith('[{"nodes":1,"reaction":"tick","usd":')
