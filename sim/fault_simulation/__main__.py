@@ -1,16 +1,16 @@
-"""`python -m sim.fault_simulation`: plays seeds, says which promises were broken, and how one breaks them again.
+"""`python -m sim.fault_simulation`: run simulated clusters with random faults, and report violated invariants.
 
-How to call it:
+Examples:
   python -m sim.fault_simulation --seeds 200                      seeds 1 to 200
   python -m sim.fault_simulation --seeds 50 --first 1001 --jobs 4
   python -m sim.fault_simulation --seeds 200 --feature gangs      the first 200 seeds that use a feature
-  python -m sim.fault_simulation --replay 1017                    one seed, its whole timeline
-  python -m sim.fault_simulation --replay 1017 --shrink           and the fewest events with which it fails
-  python -m sim.fault_simulation --script '{"seed": 1017, …}'      a script, as it is told of what fails
+  python -m sim.fault_simulation --replay 1017                    one seed, with its whole timeline
+  python -m sim.fault_simulation --replay 1017 --shrink           the same, and the fewest events with which it fails
+  python -m sim.fault_simulation --script '{"seed": 1017, …}'      a script, as printed for a seed that failed
   python -m sim.fault_simulation --regressions                    the scripts of regressions.txt
 
-Seeds are played as they are drawn; then some of them again, with a death at every call site that was met and at which
-no function had died before the call, or none behind it.
+A seed determines the cluster, its settings, what users do, and the faults. After all seeds, some of them run again:
+then a function is killed before and after each call at which no function was killed so far.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None, out: TextIO = sys.stdout) -> int:
         if result.violations or options.replay is not None:
             _print_result(result, out, shrink=options.shrink)
         elif totals.runs % RUNS_PER_PROGRESS_LINE == 0:
-            print(f"{totals.runs} plays, {totals.violations} violations", file=out, flush=True)
+            print(f"{totals.runs} runs, {totals.violations} violations", file=out, flush=True)
     totals.processor_seconds = sum(os.times()[:4]) - cpu_seconds_before
     totals.wall_seconds = os.times().elapsed - started_at
     if options.write_sites:
@@ -144,14 +144,14 @@ def _report_kills(totals: RunTotals, options: argparse.Namespace) -> Iterator[st
     missed_targets = totals.coverage.find_missed_targets()
     known_sites = {*load_known_sites(), *load_feature_sites()}
     unmet_sites = sorted(known_sites - totals.coverage.list_sites())
-    yield f"kills: {totals.coverage.format_summary()}, {totals.targeted_runs} plays were aimed at them"
+    yield f"kills: {totals.coverage.format_summary()}, {totals.targeted_runs} of the runs were for further call sites"
     if missed_targets and not options.missed:
         yield f"  no function was killed at {len(missed_targets)} call sites: --missed lists them"
     if unmet_sites and not options.missed:
-        yield f"  {len(unmet_sites)} known call sites were not met: --missed names them, more seeds meet them"
+        yield f"  {len(unmet_sites)} known call sites were not reached: --missed lists them, more seeds reach them"
     if options.missed:
         yield from (f"  never killed {when} {site}" for site, when in missed_targets)
-        yield from (f"  never met {site}" for site in unmet_sites)
+        yield from (f"  never reached {site}" for site in unmet_sites)
 
 
 def load_regressions(path: Path = REGRESSIONS) -> Iterator[tuple[str, Script]]:
@@ -190,18 +190,32 @@ def _build_parser() -> argparse.ArgumentParser:
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seeds", type=int, default=200, help="how many (200)")
-    parser.add_argument("--first", type=int, default=1, help="the first of them (1)")
+    parser.add_argument("--seeds", type=int, default=200, help="number of seeds (200)")
+    parser.add_argument("--first", type=int, default=1, help="first seed (1)")
     names = (ANY_FEATURE, *FEATURE_NAMES)
     parser.add_argument("--feature", choices=names, default="", help="only seeds that use this optional feature")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
-    parser.add_argument("--replay", type=int, metavar="SEED", help="play this one only, and print its timeline")
-    parser.add_argument("--script", metavar="JSON", help="play this one only, as it was told of what failed")
-    parser.add_argument("--aim", action=argparse.BooleanOptionalAction, default=True, help="at missed call sites (yes)")
-    parser.add_argument("--regressions", action="store_true", help="play the scripts that once failed instead")
-    parser.add_argument("--shrink", action=argparse.BooleanOptionalAction, default=True, help="of what fails (yes)")
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes (2)")
+    parser.add_argument("--replay", type=int, metavar="SEED", help="run only this seed, and print its timeline")
+    parser.add_argument("--script", metavar="JSON", help="run only this script, as printed for a seed that failed")
+    parser.add_argument(
+        "--aim",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="run seeds again to kill functions at call sites without a kill (yes)",
+    )
+    parser.add_argument("--regressions", action="store_true", help="run the scripts that failed in the past instead")
+    parser.add_argument(
+        "--shrink",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="find the fewest events with which a seed fails (yes)",
+    )
     parser.add_argument("--missed", action="store_true", help="list the call sites at which no function was killed")
-    parser.add_argument("--write-sites", action="store_true", help="write down the call sites that were met")
+    parser.add_argument(
+        "--write-sites",
+        action="store_true",
+        help="write the call sites that were reached to the files of known call sites",
+    )
     return parser
 
 

@@ -153,7 +153,7 @@ class _ScriptRun:
         """Add a line to the timeline."""
         seconds = (self.world.clock.get_time() - self.started_at - WARM_UP_DURATION).total_seconds()
         self.timeline.append(f"{seconds:+9.1f} {actor}: {message}")
-        if actor == "fate":
+        if actor == "fault":
             self.invariants.last_fault = self.world.clock.get_time()
 
     def add_violation(self, violation: str) -> None:
@@ -162,7 +162,7 @@ class _ScriptRun:
         self.add_to_timeline("VIOLATION", violation)
 
     def _check_settled(self) -> None:
-        self.add_to_timeline("people", "no more faults")
+        self.add_to_timeline("user", "no more faults")
         timeout = eventual_invariants.compute_settle_timeout(self.script)
         find_unplaced_pods = partial(eventual_invariants.find_unplaced_pods, self.world, self.script)
         self._expect_none(find_unplaced_pods, timeout, f"unplaced: {{}} after {timeout}")
@@ -171,12 +171,12 @@ class _ScriptRun:
         self._expect_none(find_tainted_nodes, eventual_invariants.SETTLE_TIMEOUT, text)
 
     def _check_removal(self) -> None:
-        self.add_to_timeline("people", "all workloads are deleted")
+        self.add_to_timeline("user", "all workloads are deleted")
         eventual_invariants.scale_to_zero(self.world)
         timeout = eventual_invariants.REMOVAL_TIMEOUT
         find_leftovers = partial(eventual_invariants.find_leftovers, self.world)
         if self._expect_none(find_leftovers, timeout, f"left: {{}} after {timeout}"):
-            self.add_to_timeline("people", "nothing is left")
+            self.add_to_timeline("user", "nothing is left")
             find_uncleaned = partial(eventual_invariants.find_uncleaned, self.world)
             self._expect_none(find_uncleaned, eventual_invariants.CLEANUP_TIMEOUT, "untidy: {}")
 

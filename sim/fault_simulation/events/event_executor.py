@@ -72,11 +72,11 @@ class EventExecutor:
 
     def _execute(self, event: AnyEvent) -> None:
         is_fault = event in self._script.list_faults()
-        self._add_to_timeline("fate" if is_fault else "people", repr(event))
+        self._add_to_timeline("fault" if is_fault else "user", repr(event))
         try:
             end = self._apply_event(event)
         except (Fault, LookupError) as error:
-            self._add_to_timeline("fate" if is_fault else "people", f"cannot: {type(error).__name__}: {error}")
+            self._add_to_timeline("fault" if is_fault else "user", f"cannot: {type(error).__name__}: {error}")
             return
         if not isinstance(event, Kill | Pause):
             self.event_counts[format_event_kind(event)] += 1
@@ -91,7 +91,7 @@ class EventExecutor:
         if isinstance(event, InfrastructureFault):
             affected, end = self._fault_injector.inject(event)
             if affected:
-                self._add_to_timeline("fate", f"{format_event_kind(event)}: {affected}")
+                self._add_to_timeline("fault", f"{format_event_kind(event)}: {affected}")
             return end
         return self._apply_function_fault(event)
 
@@ -173,14 +173,14 @@ class EventExecutor:
             if isinstance(event, Kill):
                 self._coverage.killed.add((site, call.phase))
                 self.event_counts[format_event_kind(event)] += 1
-                self._add_to_timeline("fate", f"{call.world_name} dies {call.phase} {site}")
+                self._add_to_timeline("fault", f"{call.world_name} is killed {call.phase} {site}")
                 raise Killed(site)
             self._pause_call(event, call, site)
 
     def _pause_call(self, event: Pause, call: PortCall, site: str) -> None:
         """Pause *call* while the rest of the world continues."""
         self.event_counts[format_event_kind(event)] += 1
-        self._add_to_timeline("fate", f"{call.world_name} stands still {call.phase} {site}")
+        self._add_to_timeline("fault", f"{call.world_name} pauses {call.phase} {site}")
         self._is_paused = True
         try:
             if event.overtaker and event.overtaker != "interrupt":
@@ -188,4 +188,4 @@ class EventExecutor:
             self._world.clock.advance(timedelta(seconds=event.lasts))
         finally:
             self._is_paused = False
-        self._add_to_timeline("fate", f"{call.world_name} goes on")
+        self._add_to_timeline("fault", f"{call.world_name} resumes")

@@ -133,8 +133,8 @@ def test_command_line_runs_extra_scripts_for_call_sites_without_a_kill(monkeypat
     assert main(["--seeds", "1", "--jobs", "1"], out) == 0
     lines = out.getvalue().splitlines()
     [kills] = [line for line in lines if line.startswith("kills: ")]
-    assert re.search(r", [1-9]\d* plays were aimed at them$", kills)
-    assert any("known call sites were not met" in line for line in lines)
+    assert re.search(r", [1-9]\d* of the runs were for further call sites$", kills)
+    assert any("known call sites were not reached" in line for line in lines)
     assert lines[-1] == "1 seeds, 0 violations"
 
 
@@ -160,7 +160,7 @@ def test_command_line_prints_simulated_hours_and_kill_counts(monkeypatch: pytest
     out = io.StringIO()
     assert main(["--replay", "11", "--missed"], out) == 0
     output = out.getvalue()
-    assert "people: nothing is left" in output
+    assert "user: nothing is left" in output
     assert "simulated hours" in output
     assert "never killed" in output
     assert output.endswith("1 seeds, 0 violations\n")
@@ -173,4 +173,4 @@ def test_paused_function_resumes_where_it_stopped() -> None:
         if any(isinstance(e, Pause) for e in draw_brief_script(seed).events)
     )
     timeline = "\n".join(run_script(script).timeline)
-    assert timeline.count("stands still") == timeline.count("goes on")
+    assert timeline.count(" pauses ") == timeline.count(" resumes")
