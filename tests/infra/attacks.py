@@ -282,7 +282,7 @@ ALLOWED_REQUESTS: Final = {
     "publish node costs": (Attack(action="sns:Publish", resource=TOPIC_ARN), {"catalog"}),
     "put an event on the bus": (
         Attack(action="events:PutEvents", resource=BUS_ARN, context={"events:source": "joiner"}),
-        {"provision", "disrupt", "interrupt"},
+        {"catalog", "disrupt", "interrupt", "lifecycle", "provision"},
     ),
     "write metrics to the workspace": (Attack(action="aps:RemoteWrite", resource=WORKSPACE_ARN), {"disrupt"}),
     "tag a launched instance": (build_creation_attack("instance", "CreateTags", OUR_TAGS, **CREATED_BY), {"provision"}),
