@@ -6,6 +6,7 @@ from sim.playground.external_cluster import SYSTEM_NAMESPACES
 from sim.playground.kubectl import NODE_CLAIMS_PATH, NODES_PATH, PODS_PATH, KubectlClient, Manifest
 from sim.world.instance_boot import list_active_instances
 from sim.world.measurements import is_finished, is_joiner_node, is_running
+from tests.e2e_aws.preflight import DELETED_STATUS
 
 
 class Sights:
@@ -25,10 +26,13 @@ class Sights:
         return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
 
     def get_stack_status(self, stack: str = "") -> str:
-        """Return CloudFormation's status of *stack*, by default the stage's; "" if there is none."""
+        """Return CloudFormation's status of *stack*, by default the stage's; "" if there is none.
+
+        CloudFormation also lists deleted stacks. At most one stack of the name is not deleted, and then it counts.
+        """
         summaries = self.account.get_client("cloudformation").list_stacks()["StackSummaries"]
         statuses = [summary["StackStatus"] for summary in summaries if summary["StackName"] == (stack or self._stack)]
-        return statuses[0] if statuses else ""
+        return min(statuses, key=DELETED_STATUS.__eq__, default="")
 
     def list_nodes(self) -> list[Manifest]:
         """Return all Nodes."""

@@ -1,12 +1,15 @@
 """Stacks: created in order, updated in place or replaced, rolled back after a failure, deleted completely."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
 
+from sim.cloud.cloud import Cloud
+from sim.playground.kubectl import KubectlClient
 from tests.contract.account_stage import Stage, get_error_code
+from tests.e2e.account_queries import Sights
 
 pytestmark = pytest.mark.loopback
 
@@ -395,3 +398,15 @@ def test_deleted_stacks_are_found_only_by_their_arn(stage: Stage) -> None:
     deleted_stacks = cloudformation.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])["StackSummaries"]
     assert [summary["StackId"] for summary in deleted_stacks] == [deleted_stack["StackId"]]
     assert stage.deploy("s", {"Queue": QUEUE})["StackId"] != deleted_stack["StackId"]
+
+
+def test_status_of_a_name_is_that_of_the_stack_that_is_not_deleted(stage: Stage) -> None:
+    queries = Sights(stage.account, cast(KubectlClient, None), cast(Cloud, None), "s")
+    assert queries.get_stack_status() == ""
+    stage.deploy("s", {"Queue": QUEUE})
+    stage.remove("s")
+    assert queries.get_stack_status() == "DELETE_COMPLETE"
+    stage.deploy("s", {"Queue": QUEUE})
+    assert queries.get_stack_status() == "CREATE_COMPLETE"
+    stage.remove("s")
+    assert queries.get_stack_status() == "DELETE_COMPLETE"
