@@ -36,7 +36,7 @@ class EndpointResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A response, with the attributes of botocore's."""
 
     status_code: int
-    text: str = ""
+    content: bytes = b""
 
 
 class WorkspaceEndpoint:
@@ -69,9 +69,9 @@ class WorkspaceEndpoint:
             self._check_request(method, url, {key.lower(): value for key, value in headers.items()}, body)
             self._workspace.receive(decode_write_request(body))
         except RefusedRequest as refusal:
-            return EndpointResponse(status_code=refusal.status, text=str(refusal))
+            return EndpointResponse(status_code=refusal.status, content=str(refusal).encode())
         except (MalformedBody, RefusedSeries) as error:
-            return EndpointResponse(status_code=HTTPStatus.BAD_REQUEST, text=str(error))
+            return EndpointResponse(status_code=HTTPStatus.BAD_REQUEST, content=str(error).encode())
         return EndpointResponse(status_code=HTTPStatus.OK)
 
     def _check_request(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> None:

@@ -21,7 +21,7 @@ HEADERS: Final = {
 }
 CONNECT_TIMEOUT_SECONDS: Final = 2
 READ_TIMEOUT_SECONDS: Final = 5
-_MAX_ANSWER_LENGTH: Final = 200
+_MAX_ANSWER_BYTES: Final = 200
 
 
 class RemoteWriteEndpoint:
@@ -60,7 +60,8 @@ class RemoteWriteEndpoint:
                 SigV4Auth(credentials, SIGNED_SERVICE, self._signed_region).add_auth(request)
             response = self._send(request.prepare())
         if not 200 <= response.status_code < 300:  # noqa: PLR2004 - HTTP: success
-            answer = " ".join(response.text.split())[:_MAX_ANSWER_LENGTH]
+            # The charset of the answer may be wrong or unknown, and response.text would raise an error.
+            answer = " ".join(response.content[:_MAX_ANSWER_BYTES].decode(errors="replace").split())
             status = response.status_code
             raise classify_error((str(status),), status, f"{self._call}: HTTP {status}: {answer}")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -169,7 +170,7 @@ def _record_report(
     emit_metrics(entry.counts | count_action_results(entry.results, entry.problems), world, report.by_zone)
     send_entry_events(entry if is_recorded else None, world)
     if report.cluster is not None and is_write_due(function, report.cluster.taken_at, world):
-        write_metrics(_compute_written_metrics(report.cluster, world), report.cluster.taken_at, world)
+        write_metrics(partial(_compute_written_metrics, report.cluster, world), report.cluster.taken_at, world)
     if report.cluster is not None and is_fleet_summary_due(function, trigger, report.cluster):
         emit_fleet_summary(report.cluster, world)
 

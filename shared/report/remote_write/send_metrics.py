@@ -5,7 +5,7 @@ dropped, because the next cycle has newer ones. After a failure, the container m
 as long after each further failure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -47,9 +47,11 @@ class WriteResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the series of a cycle."""
 
     unwritten_count: int = 0
+    """0 also if an error of Joiner leaves it unknown."""
     errors: tuple[str, ...] = ()
     is_endpoint_failing: bool = False
-    """Whether the endpoint did not respond, refused the caller or the rate, or failed: all requests would fail."""
+    """Whether the next requests would fail, too: the endpoint did not respond, refused the caller or the rate, or
+    failed, or Joiner has an error."""
 
 
 def is_write_due(function: str, taken_at: datetime, world: World) -> bool:
@@ -63,20 +65,19 @@ def is_write_due(function: str, taken_at: datetime, world: World) -> bool:
     return is_new and (memory.retry_at is None or taken_at >= memory.retry_at)
 
 
-def write_metrics(samples_by_metric: MetricSamples, taken_at: datetime, world: World) -> None:
+def write_metrics(compute_samples: Callable[[], MetricSamples], taken_at: datetime, world: World) -> None:
     """Write the metrics of *taken_at*, the most important ones first; log what was not written."""
     if world.remote_write is None:
         return
     memory = _get_memory(world)
     memory.written_at = taken_at
-    requests = encode_requests(samples_by_metric, world.settings.cluster_name, taken_at)
-    result = _send_requests(requests, world.remote_write, world)
+    result = _compute_and_send(compute_samples, taken_at, world.remote_write, world)
     if result.is_endpoint_failing:
         memory.retry_at = taken_at + memory.retry_delay
         memory.retry_delay = min(2 * memory.retry_delay, MAX_RETRY_DELAY)
     else:
         memory.retry_at, memory.retry_delay = None, FIRST_RETRY_DELAY
-    if result.unwritten_count:
+    if result.errors:
         fields = {"series": result.unwritten_count, "error": result.errors[0]}
         log("WARNING", "metrics not written", world, fields)
         emit_metrics({REMOTE_WRITE_FAILURES: 1.0}, world)
@@ -88,6 +89,17 @@ def _get_memory(world: World) -> WriteMemory:
     memory = world.memory.setdefault(_MEMORY_KEY, WriteMemory())
     assert isinstance(memory, WriteMemory)  # noqa: S101 - the key is ours
     return memory
+
+
+def _compute_and_send(
+    compute_samples: Callable[[], MetricSamples], taken_at: datetime, endpoint: RemoteWrite, world: World
+) -> WriteResult:
+    """Send the metrics; an error of Joiner itself is a result too, because the cycle has done its work."""
+    try:
+        requests = encode_requests(compute_samples(), world.settings.cluster_name, taken_at)
+        return _send_requests(requests, endpoint, world)
+    except Exception as error:  # noqa: BLE001 - no metric is worth a failed cycle
+        return WriteResult(errors=(f"{type(error).__name__}: {error}",), is_endpoint_failing=True)
 
 
 def _send_requests(requests: Iterator[tuple[int, bytes]], endpoint: RemoteWrite, world: World) -> WriteResult:

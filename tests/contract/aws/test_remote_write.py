@@ -138,16 +138,18 @@ class Handler(BaseHTTPRequestHandler):
     """Answers with the status in the path, and records the headers."""
 
     headers_of_requests: ClassVar[list[dict[str, str]]] = []
+    answer: ClassVar[bytes] = b"the answer\nof the server " + b"x" * 1000
+    content_type: ClassVar[str] = "text/plain"
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self.headers_of_requests.append({key.lower(): value for key, value in self.headers.items()})
-        answer = b"the answer\nof the server " + b"x" * 1000
         self.send_response(int(self.path.rpartition("/")[2]))
-        self.send_header("Content-Length", str(len(answer)))
+        self.send_header("Content-Length", str(len(self.answer)))
+        self.send_header("Content-Type", self.content_type)
         self.send_header("Location", "/204")
         self.end_headers()
-        self.wfile.write(answer)
+        self.wfile.write(self.answer)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in http.server
         """Log nothing."""
@@ -190,6 +192,19 @@ def test_status_becomes_a_fault_after_one_attempt(status: int, fault: type[Fault
     assert str(caught.value).startswith(f"remote write to 127.0.0.1: HTTP {status}: the answer of the server")
     assert len(str(caught.value)) < 300
     assert len(Handler.headers_of_requests) == 1
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("content_type", ["text/plain", "text/plain; charset=foo", "text/plain; charset=ascii"])
+def test_answer_in_another_encoding_is_part_of_the_message(
+    content_type: str, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "content_type", content_type)
+    monkeypatch.setattr(Handler, "answer", b"down: \xff\xfe")
+    port = RemoteWriteEndpoint(f"{server}/503", lambda: CREDENTIALS)
+    with pytest.raises(Unreachable, match="HTTP 503: down: \N{REPLACEMENT CHARACTER}"):
+        port.write(build_body())
+    port.close_idle_connections()
 
 
 @pytest.mark.loopback

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from shared.errors import Fault, Forbidden, Invalid, Unreachable
+from shared.errors import Forbidden, Invalid, Unreachable
 from shared.model.core.metrics.metric_samples import MetricSamples
 from shared.ports.world import World
 from shared.report.remote_write.send_metrics import (
@@ -31,7 +31,7 @@ class Receiver:
     def __init__(self) -> None:
         """Start with a receiver that accepts everything."""
         self.bodies: list[bytes] = []
-        self.fault: Fault | None = None
+        self.fault: Exception | None = None
         self.on_request: Callable[[], object] = lambda: None
 
     def write(self, body: bytes) -> None:
@@ -59,7 +59,7 @@ class Writer:
         """Write the metrics if this is due; return the number of requests."""
         before = len(self.receiver.bodies)
         if is_write_due("disrupt", self.now, self.world):
-            write_metrics(metrics, self.now, self.world)
+            write_metrics(lambda: metrics, self.now, self.world)
         return len(self.receiver.bodies) - before
 
     def run_minutes(self, count: int) -> list[int]:
@@ -85,7 +85,7 @@ def test_only_disrupt_writes_and_only_with_an_endpoint() -> None:
     )
     without_endpoint = replace(writer.world, remote_write=None)
     assert not is_write_due("disrupt", writer.now, without_endpoint)
-    write_metrics(METRICS, writer.now, without_endpoint)
+    write_metrics(lambda: METRICS, writer.now, without_endpoint)
     assert (writer.receiver.bodies, writer.outside.lines) == ([], [])
 
 
@@ -132,6 +132,26 @@ def test_failed_write_is_logged_and_counted() -> None:
     assert writer.list_logged_errors() == [(1, "Forbidden: remote write to aps: HTTP 403")]
     [line] = [json.loads(line) for line in writer.outside.lines if '"_aws"' in line]
     assert line["RemoteWriteFailures"] == [1.0]
+
+
+def test_error_of_joiner_fails_no_cycle_and_delays_the_next_write() -> None:
+    writer = Writer(metrics="all")
+    writer.receiver.fault = ValueError("defect of the adapter")
+    assert writer.run_minutes(4) == [1, 1, 0, 1]
+    assert writer.list_logged_errors() == [(0, "ValueError: defect of the adapter")] * 3
+    assert sum("RemoteWriteFailures" in line for line in writer.outside.lines) == 3
+
+
+def test_metrics_that_cannot_be_computed_fail_no_cycle() -> None:
+    writer = Writer()
+
+    def fail() -> MetricSamples:
+        raise KeyError("m5.large")
+
+    write_metrics(fail, writer.now, writer.world)
+    assert writer.list_logged_errors() == [(0, "KeyError: 'm5.large'")]
+    assert writer.receiver.bodies == []
+    assert not is_write_due("disrupt", writer.now + MINUTE - timedelta(seconds=1), writer.world)
 
 
 def test_refused_samples_hold_up_neither_other_requests_nor_the_next_cycle() -> None:
