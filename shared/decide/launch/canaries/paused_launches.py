@@ -29,11 +29,11 @@ class PausedLaunches:
                 self._remaining_by_class[node_class.name] = int(is_allowed)
 
     def count_allowed(self, claims: list[NodeClaim]) -> int:
-        """Return how many of *claims*, all of one EC2NodeClass, may be launched, and count them."""
+        """Return how many of *claims*, all of one EC2NodeClass, may be launched."""
+        return min(self._remaining_by_class.get(claims[0].node_class.name, len(claims)), len(claims))
+
+    def count_launch(self, claims: list[NodeClaim]) -> None:
+        """Count the launch of *claims*, all of one EC2NodeClass: claims that something else refuses are no test."""
         name = claims[0].node_class.name
-        remaining = self._remaining_by_class.get(name)
-        if remaining is None:
-            return len(claims)
-        allowed_count = min(remaining, len(claims))
-        self._remaining_by_class[name] = remaining - allowed_count
-        return allowed_count
+        if name in self._remaining_by_class:
+            self._remaining_by_class[name] -= len(claims)

@@ -235,6 +235,7 @@ class _LaunchPlanner:
             return
         launch = _build_launch(request_draft, claims, self._cluster, self._zone_by_claim.get(claims[0].name, ""))
         self.launches.append(launch)
+        self._paused_launches.count_launch(claims)
         take_addresses(self._free_addresses, request_draft.request, len(claims), self._cluster)
         for scope in list_launch_scopes(claims[0].meta.get_label(NODEPOOL)):
             account = self.limit_accounts.get(scope)

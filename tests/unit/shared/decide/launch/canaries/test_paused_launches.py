@@ -5,8 +5,11 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from shared.model.cluster import ClusterSnapshot
+from shared.model.core.labels import NODEPOOL
 from shared.model.core.metadata import Condition
+from shared.model.core.resources import parse_resources
 from shared.model.karpenter.node_claim import NodeClaim
+from tests.support.catalogues import make_node_pool
 from tests.support.failing_launches import with_failed_launches
 from tests.support.launch_cases import NOW, make_claim, make_cluster, make_node_class
 from tests.support.snapshot_decisions import plan_launches
@@ -66,3 +69,12 @@ def test_other_classes_are_launched() -> None:
     cluster = make_cluster(make_claim("a"), make_claim("b"), node_classes=(make_node_class(), paused_class))
     assert list_launched(cluster) == ["a", "b"]
     assert plan_launches(cluster) == plan_launches(make_cluster(make_claim("a"), make_claim("b")))
+
+
+def test_claim_that_a_limit_refuses_is_no_test() -> None:
+    full_pool = make_node_pool("full", limits=parse_resources({"cpu": "1"}))
+    full_claim = make_claim("a")
+    full_claim = replace(full_claim, meta=replace(full_claim.meta, labels=((NODEPOOL, "full"),)))
+    cluster = replace(make_paused_cluster(DUE, full_claim, make_claim("b")), node_pools=(full_pool,))
+    assert list_launched(cluster) == ["b"]
+    assert [(item.claim.name, item.reason) for item in plan_launches(cluster).unlaunchable] == [("a", "LimitExceeded")]
