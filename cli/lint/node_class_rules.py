@@ -4,13 +4,20 @@ from collections.abc import Iterator
 
 from cli.convert.reading.sources import SourceObject
 from cli.lint.finding import LintFinding, build_finding
-from shared.model.core.labels import CANARY, CANARY_APPROVED, CANARY_REJECTED, IMAGE_MINIMUM_AGE, PAUSE_AFTER_FAILURES
+from shared.model.core.labels import (
+    CANARY,
+    CANARY_APPROVED,
+    CANARY_REJECTED,
+    IMAGE_MINIMUM_AGE,
+    LAUNCH_FAILURES,
+    PAUSE_AFTER_FAILURES,
+)
 from shared.model.core.metadata import ObjectMeta, build_pairs
 from shared.model.karpenter.health.canary import parse_canary_settings
-from shared.model.karpenter.health.launch_failures import parse_failure_limit
+from shared.model.karpenter.health.launch_failures import find_history_problem, parse_failure_limit
 from shared.model.karpenter.node_class import EC2NodeClass
 
-NODE_CLASS_KEYS = (IMAGE_MINIMUM_AGE, CANARY, CANARY_APPROVED, CANARY_REJECTED, PAUSE_AFTER_FAILURES)
+NODE_CLASS_KEYS = (IMAGE_MINIMUM_AGE, CANARY, CANARY_APPROVED, CANARY_REJECTED, PAUSE_AFTER_FAILURES, LAUNCH_FAILURES)
 
 
 def lint_node_class_annotations(source_object: SourceObject) -> Iterator[LintFinding]:
@@ -27,15 +34,16 @@ def lint_node_class_annotations(source_object: SourceObject) -> Iterator[LintFin
         return
     pairs = build_pairs({key: str(annotations[key]) for key in keys})
     node_class = EC2NodeClass(meta=ObjectMeta(name="", annotations=pairs))
-    for problem in (*parse_canary_settings(node_class).problems, *_list_limit_problems(node_class)):
+    for problem in (*parse_canary_settings(node_class).problems, *_list_pause_problems(node_class)):
         field, _, message = problem.partition("]: ")
         path = ("metadata", "annotations", field.removeprefix("metadata.annotations["))
         yield build_finding(source_object, "error", path, message)
 
 
-def _list_limit_problems(node_class: EC2NodeClass) -> tuple[str, ...]:
+def _list_pause_problems(node_class: EC2NodeClass) -> Iterator[str]:
     try:
         parse_failure_limit(node_class)
     except ValueError as error:
-        return (str(error),)
-    return ()
+        yield str(error)
+    if problem := find_history_problem(node_class):
+        yield problem

@@ -7,9 +7,9 @@ While launches are paused, one node at a time is launched as a test. The first n
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
@@ -34,6 +34,11 @@ MAX_FAILURE_LIMIT: Final = 100
 """Also the number of failures that are recorded."""
 LAUNCHES_PAUSED_REASON: Final = "LaunchesPaused"
 """Of events, of the condition of the EC2NodeClass, and of pods and NodeClaims that wait."""
+_EARLIEST_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_LATEST_TIME: Final = datetime(2200, 1, 1, tzinfo=UTC)
+"""Delays can be added to valid times, and they can be compared: users may edit the annotation."""
+
+RecordedTime: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class LaunchFailures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,11 +46,11 @@ class LaunchFailures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     generation: int = msgspec.field(name="of")
     """The generation of the EC2NodeClass: a change of its spec may fix the cause, and starts a new history."""
-    since: datetime
+    since: RecordedTime
     """Nodes that were launched earlier do not count."""
-    failed: dict[str, datetime] = {}
+    failed: dict[str, RecordedTime] = {}
     """When the nodes were launched that did not register, by `build_claim_key`: names recur."""
-    registered_at: datetime | None = msgspec.field(default=None, name="registered")
+    registered_at: RecordedTime | None = msgspec.field(default=None, name="registered")
     """When the last node registered, as far as it matters for nodes that start."""
 
 
@@ -110,10 +115,18 @@ def find_failure_limit(node_class: EC2NodeClass) -> int:
 
 
 def parse_launch_failures(node_class: EC2NodeClass) -> LaunchFailures | None:
-    """Return the history of the current spec; None if there is none, or it cannot be read."""
+    """Return the history of the current spec; None if there is none, or it is invalid."""
     failures = _parse_failures(node_class.meta.get_annotation(LAUNCH_FAILURES))
     is_current = failures is not None and failures.generation == node_class.meta.generation
     return failures if is_current else None
+
+
+def find_history_problem(node_class: EC2NodeClass) -> str:
+    """Return why the history of *node_class* is invalid, with field and fix; "" if it is valid or there is none."""
+    text = node_class.meta.get_annotation(LAUNCH_FAILURES)
+    if not text or _parse_failures(text) is not None:
+        return ""
+    return f"metadata.annotations[{LAUNCH_FAILURES}]: is not a history of Joiner, and counts as none: remove it"
 
 
 def find_launch_pause(node_class: EC2NodeClass, node_claims: Iterable[NodeClaim], now: datetime) -> LaunchPause | None:
@@ -166,7 +179,10 @@ def _find_true_since(claim: NodeClaim, type_: str) -> datetime | None:
 
 @lru_cache(maxsize=256)
 def _parse_failures(text: str) -> LaunchFailures | None:
+    """Return the history *text*; None if it is invalid, also if a time of it has no time zone or is out of range."""
     try:
-        return msgspec.json.decode(text, type=LaunchFailures)
-    except (msgspec.DecodeError, ValueError):
+        failures = msgspec.json.decode(text, type=LaunchFailures)
+    except (ValueError, RecursionError):
         return None
+    times = (failures.since, *failures.failed.values(), failures.registered_at or failures.since)
+    return failures if all(_EARLIEST_TIME <= at < _LATEST_TIME for at in times) else None

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cli.main import main
-from shared.model.core.labels import CANARY, IMAGE_MINIMUM_AGE, PAUSE_AFTER_FAILURES
+from shared.model.core.labels import CANARY, IMAGE_MINIMUM_AGE, LAUNCH_FAILURES, PAUSE_AFTER_FAILURES
 
 SPEC_BY_KIND = {
     "EC2NodeClass": {
@@ -35,6 +35,7 @@ API_BY_KIND = {"EC2NodeClass": "karpenter.k8s.aws/v1", "NodePool": "karpenter.sh
         ("EC2NodeClass", {IMAGE_MINIMUM_AGE: "soon"}, "error", IMAGE_MINIMUM_AGE, "'soon' is not a duration"),
         ("EC2NodeClass", {PAUSE_AFTER_FAILURES: "1"}, "error", PAUSE_AFTER_FAILURES, "'1' is not a number from 2 to"),
         ("NodePool", {PAUSE_AFTER_FAILURES: "3"}, "warning", PAUSE_AFTER_FAILURES, "has no effect on a NodePool"),
+        ("EC2NodeClass", {LAUNCH_FAILURES: "{}"}, "error", LAUNCH_FAILURES, "is not a history of Joiner"),
         ("EC2NodeClass", {PAUSE_AFTER_FAILURES: "3", CANARY: "soak=1h"}, "", "", ""),
     ],
 )

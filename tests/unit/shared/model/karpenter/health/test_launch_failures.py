@@ -12,8 +12,10 @@ from shared.model.karpenter.health.launch_failures import (
     MIN_TEST_DELAY,
     LaunchPause,
     find_failure_limit,
+    find_history_problem,
     find_launch_pause,
     parse_failure_limit,
+    parse_launch_failures,
 )
 from shared.model.karpenter.node_class import EC2NodeClass
 from tests.support.failing_launches import encode_failures
@@ -47,11 +49,49 @@ def test_launches_pause_when_as_many_nodes_as_the_limit_did_not_register() -> No
     assert (pause.failure_count, pause.since) == (3, at + MAX_REGISTRATION_TIME)
 
 
-def test_history_of_an_earlier_spec_or_an_unreadable_one_does_not_pause() -> None:
+def test_history_of_an_earlier_spec_does_not_pause() -> None:
     at = get_time_before(minutes=10)
     assert find_launch_pause(make_class([at, at, at], generation=0), (), NOW) is None
-    meta = ObjectMeta(name="default", annotations=build_pairs({PAUSE_AFTER_FAILURES: "2", LAUNCH_FAILURES: "?"}))
-    assert find_launch_pause(EC2NodeClass(meta=meta), (), NOW) is None
+
+
+def make_edited_class(time: str) -> EC2NodeClass:
+    """Return an EC2NodeClass whose history has *time* as the launch of two nodes that failed."""
+    text = f'{{"of": 1, "since": "2026-11-01T00:00:00Z", "failed": {{"a/1": "{time}", "b/2": "{time}"}}}}'
+    return make_class_with_history(text)
+
+
+def make_class_with_history(text: str) -> EC2NodeClass:
+    annotations = {PAUSE_AFTER_FAILURES: "2", LAUNCH_FAILURES: text}
+    return EC2NodeClass(meta=ObjectMeta(name="default", generation=1, annotations=build_pairs(annotations)))
+
+
+@pytest.mark.parametrize(
+    "node_class",
+    [
+        make_class_with_history("?"),
+        make_class_with_history('{"of": 1, "since": "2026-11-01T00:00:00"}'),
+        make_class_with_history(
+            '{"of": 1, "since": "2026-11-01T00:00:00Z", "registered": "9999-12-31T23:59:59-23:59"}'
+        ),
+        make_class_with_history('{"x": ' + "[" * 100_000),
+        make_edited_class("2026-01-01T00:00:00"),
+        make_edited_class("9999-12-31T00:00:00Z"),
+        make_edited_class("0001-01-01T00:00:00+23:59"),
+    ],
+)
+def test_invalid_history_counts_as_none_and_is_a_problem(node_class: EC2NodeClass) -> None:
+    assert parse_launch_failures(node_class) is None
+    assert find_launch_pause(node_class, (), NOW) is None
+    message = (
+        "metadata.annotations[joiner.dev/launch-failures]: is not a history of Joiner, and counts as none: remove it"
+    )
+    assert find_history_problem(node_class) == message
+
+
+def test_history_with_times_of_another_zone_is_valid() -> None:
+    node_class = make_edited_class("2026-11-20T09:00:00+01:00")
+    assert find_launch_pause(node_class, (), NOW) is not None
+    assert find_history_problem(node_class) == ""
 
 
 @pytest.mark.parametrize(
