@@ -1,11 +1,13 @@
 """The ClusterRole of the functions (shared/installer/rbac.yaml) in a real API server, and its permissions there."""
 
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
 import yaml
 
+from shared.installer.rbac import read_optional_rules
 from shared.ports.kubernetes import Kube
 
 Permission = tuple[str, str]
@@ -32,10 +34,18 @@ def grant_functions_role(kube: Kube) -> None:
 
 def list_granted_permissions() -> frozenset[Permission]:
     """Return the permissions that the ClusterRole grants, by its text."""
-    role = read_documents()[0]
+    return _list_permissions(read_documents()[0]["rules"])
+
+
+def list_optional_permissions() -> frozenset[Permission]:
+    """Return the permissions that the ClusterRole grants only with the setting of a feature."""
+    return _list_permissions(rule for rules in read_optional_rules().values() for rule in rules)
+
+
+def _list_permissions(rules: Iterable[Mapping[str, list[str]]]) -> frozenset[Permission]:
     return frozenset(
         (verb, _qualify_resource(resource, group))
-        for rule in role["rules"]
+        for rule in rules
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]

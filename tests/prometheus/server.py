@@ -28,6 +28,7 @@ class PrometheusServer:
             f"--config.file={folder}/prometheus.yml",
             f"--storage.tsdb.path={folder}/data",
             "--storage.tsdb.retention.time=1d",
+            "--query.lookback-delta=1h",  # the tests write each sample once, and may run for longer than five minutes
             "--web.listen-address=127.0.0.1:0",
             "--web.enable-remote-write-receiver",
             "--web.enable-lifecycle",

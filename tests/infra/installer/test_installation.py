@@ -149,8 +149,10 @@ def test_changed_manifests_trigger_a_new_installation(template: Template) -> Non
     assert (emptied["Part"], emptied["OnDestroy"], emptied["Profiles"]) == ("emptied", "keep", [profile])
 
 
-def test_external_cluster_objects_change_one_property_of_the_stack(template: Template) -> None:
-    external = synthesize_template(settings={"cluster-objects": "external"})
+def test_external_cluster_objects_change_one_property_of_the_stack() -> None:
+    # Cached templates may contain the digests of earlier versions of the code.
+    template = synthesize_template(cache=False)
+    external = synthesize_template(cache=False, settings={"cluster-objects": "external"})
     [key] = get_resources(template, "Custom::JoinerInstalled")
     assert external["Resources"][key]["Properties"].pop("ClusterObjects") == "external"
     assert external == template

@@ -57,6 +57,20 @@ UNUSED: Final = (
         "one statement allows both launch actions on all resources that a launch creates, as in Karpenter's policy. "
         "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html",
     ),
+    UnusedPermission(
+        function="catalog",
+        action="events:PutEvents",
+        resource="*:event-bus/alerts",
+        reason="Its only event is that of a rejected image. The recorded runs have no canary; "
+        "tests/scenario/operations/test_event_bus.py has one.",
+    ),
+    UnusedPermission(
+        function="lifecycle",
+        action="events:PutEvents",
+        resource="*:event-bus/alerts",
+        reason="Its events are about nodes that do not register and about instances that EC2 ends. The recorded runs "
+        "have neither; tests/scenario/operations/test_event_bus.py has them.",
+    ),
 )
 
 
