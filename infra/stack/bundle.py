@@ -14,7 +14,7 @@ from infra.settings.errors import list_errors
 from infra.settings.files.selection import CLUSTERS_FOLDER, load_cluster
 from infra.settings.settings import StackOptions
 from infra.stack.bundle_files import INDEX_FILENAME, Files, build_bundle, format_bundle_name
-from infra.stack.bundle_output import check_folder, copy_assets, write_archive, write_folder
+from infra.stack.bundle_output import copy_assets, list_earlier_files, write_archive, write_folder
 from infra.stack.publish import KEY_PREFIX, ROOT, TEMPLATE_FILENAME, publish_stack
 
 PROGRAM: Final = "make bundle"
@@ -44,7 +44,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--cluster", metavar="NAME", default="", help="name of the EKS cluster: clusters/NAME.yaml")
     parser.add_argument("--clusters-folder", type=Path, default=CLUSTERS_FOLDER, help="folder of the settings files")
     parser.add_argument(
-        "--to", type=Path, default=ROOT / "dist" / "bundle", metavar="FOLDER", help="folder of the bundle; is replaced"
+        "--to",
+        type=Path,
+        default=ROOT / "dist" / "bundle",
+        metavar="FOLDER",
+        help="folder of the bundle; replaces an earlier one",
     )
     parser.add_argument("--archive", type=Path, metavar="FILE", help="write this tar.gz file instead of the folder")
     parser.add_argument(
@@ -65,7 +69,7 @@ def write_bundle(
         ValueError: a setting is invalid, or *folder* has other files; nothing was written.
     """
     if archive is None:
-        check_folder(folder)
+        list_earlier_files(folder)
     with tempfile.TemporaryDirectory() as temporary:
         published = publish_stack(Path(temporary, "stack"), options, bundle=bundle)
         zip_files = [path for path in published if path.suffix == ".zip"]

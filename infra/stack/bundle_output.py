@@ -7,28 +7,48 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from infra.stack.bundle_files import INDEX_FILENAME, Files
+from infra.stack.bundle_files import CHECKSUMS_FILENAME, INDEX_FILENAME, Files
 
 
-def check_folder(folder: Path) -> None:
-    """Check that *folder* can be replaced: it does not exist, is empty, or has an earlier bundle.
+def list_earlier_files(folder: Path) -> tuple[Path, ...]:
+    """Return the files of the earlier bundle in *folder*: those that its checksums name, and the checksums.
 
     Raises:
-        ValueError: it has other content, which would be lost.
+        ValueError: *folder* is a file, or has a file that is not part of a bundle.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: choose another folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / INDEX_FILENAME).is_file():
-        raise ValueError(f"{folder} has files, but no {INDEX_FILENAME}: choose an empty folder, or that of a bundle")
+    files = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
+    names = _read_names(folder / CHECKSUMS_FILENAME)
+    others = [path for path in files if path.relative_to(folder).as_posix() not in names]
+    if others:
+        raise ValueError(f"{others[0]} is not a file of a bundle: move it, or choose another folder")
+    return tuple(files)
+
+
+def _read_names(checksums: Path) -> frozenset[str]:
+    """Return the paths of the bundle that *checksums* describes; none if it describes anything else."""
+    if not checksums.is_file():
+        return frozenset()
+    lines = checksums.read_text(encoding="utf-8", errors="replace").splitlines()
+    names = {line.partition("  ")[2] for line in lines}
+    return frozenset({*names, CHECKSUMS_FILENAME}) if INDEX_FILENAME in names else frozenset()
 
 
 def write_folder(folder: Path, files: Files) -> None:
-    """Replace *folder* by *files*."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Write *files* to *folder*, and delete what only the earlier bundle in it had.
+
+    Raises:
+        ValueError: *folder* has other files; nothing was written.
+    """
+    earlier_files = list_earlier_files(folder)
     for path, content in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
+    for earlier_file in earlier_files:
+        if earlier_file.relative_to(folder).as_posix() not in files:
+            earlier_file.unlink()
 
 
 def write_archive(archive: Path, name: str, files: Files) -> None:

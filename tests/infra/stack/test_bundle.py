@@ -17,7 +17,7 @@ from infra.settings.load import load_options
 from infra.settings.settings import StackOptions
 from infra.stack import bundle, bundle_files
 from infra.stack.bundle_files import ARGO_CD_FOLDER, INDEX_FILENAME, OBJECTS_FOLDER, build_bundle
-from infra.stack.bundle_output import write_archive
+from infra.stack.bundle_output import write_archive, write_folder
 from infra.stack.publish import TEMPLATE_FILENAME, read_version
 from shared.installer.external_objects import ObjectComparison, compare_objects
 from shared.installer.manifests import build_manifest_path, parse_manifests
@@ -194,9 +194,6 @@ def test_command_writes_the_bundle_and_lists_its_files(
         assert f"  {path}\n" in output
     assert f"aws s3 cp {tmp_path}/assets s3://BUCKET/joiner/ --recursive\n" in output
     assert (tmp_path / "assets" / "code.zip").read_bytes() == b"code"
-    (tmp_path / "bundle" / "old.yaml").touch()
-    assert bundle.main(write_settings(tmp_path)) == 0
-    assert not (tmp_path / "bundle" / "old.yaml").exists()
 
 
 def test_command_writes_an_archive_and_prints_the_index(
@@ -214,12 +211,47 @@ def test_command_writes_an_archive_and_prints_the_index(
         assert json.load(stream) == index
 
 
-def test_folder_with_other_files_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_next_bundle_replaces_only_the_files_of_the_earlier_one(tmp_path: Path, zip_files: list[Path]) -> None:
+    files = build_bundle(OPTIONS, TEMPLATE, zip_files)
+    lines = files["SHA256SUMS"] + b"0" * 64 + b"  kubernetes/removed.yaml\n" + b"0" * 64 + b"  ../outside.yaml\n"
+    write_folder(tmp_path / "bundle", {**files, "kubernetes/removed.yaml": b"", "SHA256SUMS": lines})
+    (tmp_path / "outside.yaml").touch()
+    write_folder(tmp_path / "bundle", files)
+    assert set(iterate_files(tmp_path / "bundle")) == set(files)
+    assert (tmp_path / "outside.yaml").exists()
+
+
+@pytest.mark.parametrize("path", ["nodes/pool.yaml", ".git/HEAD", "kubernetes/mine.yaml", "link"])
+def test_file_next_to_a_bundle_is_not_deleted(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replace_publication(monkeypatch)
+    assert bundle.main(write_settings(tmp_path)) == 0
+    own_file = tmp_path / "bundle" / path
+    own_file.parent.mkdir(exist_ok=True)
+    if path == "link":
+        own_file.symlink_to(tmp_path / "assets")
+    else:
+        own_file.write_text("mine")
+    index = (tmp_path / "bundle" / INDEX_FILENAME).read_bytes()
+    assert bundle.main(write_settings(tmp_path, "gangs: on\n")) == 2
+    assert f"{own_file} is not a file of a bundle: move it, or choose another folder" in capsys.readouterr().err
+    assert own_file.exists()
+    assert (tmp_path / "bundle" / INDEX_FILENAME).read_bytes() == index
+    assert list((tmp_path / "assets").iterdir())
+
+
+@pytest.mark.parametrize("checksums", ["", "0  notes.txt\n", "\xff"])
+def test_folder_with_other_files_is_not_replaced(
+    checksums: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = write_settings(tmp_path)
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "notes.txt").touch()
+    if checksums:
+        (tmp_path / "bundle" / "SHA256SUMS").write_bytes(checksums.encode("latin-1"))
     assert bundle.main(arguments) == 2
-    assert "bundle has files, but no bundle.json: choose an empty folder" in capsys.readouterr().err
+    assert "is not a file of a bundle" in capsys.readouterr().err
     assert (tmp_path / "bundle" / "notes.txt").exists()
     assert bundle.main([*arguments, "--to", str(tmp_path / "prod.yaml")]) == 2
     assert "prod.yaml is a file: choose another folder" in capsys.readouterr().err
