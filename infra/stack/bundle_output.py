@@ -20,9 +20,9 @@ def list_earlier_files(folder: Path) -> tuple[Path, ...]:
         raise ValueError(f"{folder} is a file: choose another folder")
     files = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
     names = _read_names(folder / CHECKSUMS_FILENAME)
-    others = [path for path in files if path.relative_to(folder).as_posix() not in names]
-    if others:
-        raise ValueError(f"{others[0]} is not a file of a bundle: move it, or choose another folder")
+    foreign_files = [path for path in files if path.relative_to(folder).as_posix() not in names]
+    if foreign_files:
+        raise ValueError(f"{foreign_files[0]} is not a file of a bundle: move it, or choose another folder")
     return tuple(files)
 
 
